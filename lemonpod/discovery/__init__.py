@@ -1,0 +1,1 @@
+"""Which manifests are installed, and which files were refused."""

@@ -1,0 +1,1 @@
+"""One running engine, whatever runs it, and the pool of them."""

@@ -1,0 +1,169 @@
+"""The seam between deciding and doing: what an engine is to everything above the drivers."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.launch.plan import LaunchPlan
+
+
+class EngineState(StrEnum):
+    """What the operating system says of an engine."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitStatus:
+    """How an engine ended. Exactly one of `code` and `signal` is known, or neither."""
+
+    code: int | None = None
+    signal: int | None = None
+    wanted: bool = False
+    """We asked it to end: no crash, whatever the code."""
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            try:
+                name = signal.Signals(self.signal).name
+            except ValueError:
+                name = "unknown signal"
+            return f"killed by signal {self.signal} ({name})"
+        if self.code is not None:
+            return f"exited with code {self.code}"
+        return "ended in an unknown way"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    state: EngineState
+    pid: int | None = None
+    started_at: float | None = None
+    """Wall clock, seconds since the epoch."""
+    exit: ExitStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStats:
+    """Summed over the engine's processes; unknown is `None`."""
+
+    cpu_percent: float | None = None
+    memory_bytes: int | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of an engine's output. `seq` counts up by one for the life of a log buffer."""
+
+    seq: int
+    time: float
+    text: str
+
+
+class Engine(Protocol):
+    """One engine that a plan describes."""
+
+    @property
+    def plan(self) -> LaunchPlan: ...
+
+    async def start(self) -> None:
+        """Return once the process exists; that is not readiness.
+
+        Raises SpawnError. On failure or cancellation nothing is left behind.
+        """
+
+    async def probe(self) -> bool:
+        """One readiness check, bounded in time. False means "not yet".
+
+        True only when the engine's own port answered: a stranger on the port raises EngineError, a dead
+        engine EngineExitedError.
+        """
+
+    async def inspect(self) -> EngineStatus:
+        """The truth from the operating system, not from memory. Before `start`: CREATED."""
+
+    async def stats(self) -> EngineStats: ...
+
+    def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+        """The newest `tail` lines (all that are kept, if None), then with `follow` what comes.
+
+        Ends when the engine has ended. A slow reader loses the oldest lines; it never slows the engine.
+        """
+
+    def log_tail(self, count: int) -> Sequence[str]:
+        """The last `count` lines, oldest first."""
+
+    async def wait(self) -> ExitStatus:
+        """Wait for the engine's end. Many may wait; a cancelled waiter changes nothing."""
+
+    async def stop(self, *, grace: float) -> ExitStatus:
+        """Run the stop command, then TERM to the whole tree, after `grace` seconds KILL.
+
+        Returns when every descendant is gone and the port is free, or raises EngineError naming what is
+        still there. Idempotent. A cancelled caller does not end the stopping.
+        """
+
+
+class Driver(Protocol):
+    """Starts engines of one kind."""
+
+    @property
+    def name(self) -> str: ...
+
+    def accepts(self, plan: LaunchPlan) -> bool: ...
+
+    def create(self, plan: LaunchPlan) -> Engine:
+        """An engine in state CREATED. No I/O."""
+
+    async def reclaim(self) -> Sequence[str]:
+        """End what a dead server of the same cache folder left running; one line for each engine ended."""
+
+    async def aclose(self) -> None:
+        """Forget the driver's own records. Engines must have been stopped before."""
+
+
+class Planner(Protocol):
+    """Where the pool gets its plans from, so that each start sees today's manifest and options."""
+
+    async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+        """Raises ModelNotFoundError, LaunchError or TokenError. `model` is a canonical id."""
+
+
+class InstanceState(StrEnum):
+    """Where the life of a loaded model stands."""
+
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
+    FAILED = "failed"
+    """Not running; kept for its reason and its cool-down."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceStatus:
+    """One line of `status`: an instance as others may see it. Reading it never decides anything."""
+
+    model: str
+    state: InstanceState
+    plan: LaunchPlan | None
+    """None until the first plan is made."""
+    pid: int | None
+    in_flight: int
+    started_at: float | None
+    ready_at: float | None
+    last_used_at: float | None
+    """Wall clock, seconds since the epoch."""
+    failure: str | None
+    """Why it is FAILED: the cause, exit code or signal, and the last log lines."""
+    retry_after: float | None
+    """Seconds until a FAILED instance may start again."""

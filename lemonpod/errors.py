@@ -1,0 +1,209 @@
+"""Everything that can go wrong, in one tree.
+
+LemonpodError
+├─ ConfigError                  the server's own settings, folders or files
+├─ ManifestError                what a manifest says; holds every problem of the file
+│   └─ UntrustedFileError       who may write the file that says it
+├─ TokenError                   a template that does not parse, or a token without a usable value
+├─ LaunchError                  manifest, model and host do not add up to a launch plan
+│   ├─ RecipeNotFoundError
+│   ├─ PlatformNotSupportedError
+│   ├─ ReservedArgError
+│   └─ CheckpointNotFoundError
+├─ NoPortError                  every port of the range is taken
+├─ EngineError                  a planned engine that does not run
+│   ├─ SpawnError
+│   ├─ StartTimeoutError
+│   ├─ EngineExitedError        carries the exit and the last log lines
+│   ├─ EngineUnhealthyError     the watchdog ended an engine that no longer answered
+│   ├─ CoolingDownError         crashed a moment ago; says when to come back
+│   └─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
+└─ RequestError                 what a client asked for
+    ├─ ModelNotFoundError
+    ├─ ModelNotLoadedError
+    ├─ UnsupportedOperationError
+    ├─ RequestTooLargeError
+    ├─ RequestTimeoutError
+    ├─ UnauthorizedError
+    └─ UpstreamError            the engine broke off before its answer began
+
+No HTTP status and no exit code lives here: those are tables of the gateway and the CLI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+
+class LemonpodError(Exception):
+    """Base of all errors that lemonpod raises on purpose; `hint` says what to do about it."""
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with a document: where, what, and what to do about it."""
+
+    location: str
+    """Path inside the document, as `platforms.linux.rocm.args[3]`; empty for the whole of it."""
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.location}: {self.message}" if self.location else self.message
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class ConfigError(LemonpodError):
+    code = "config_invalid"
+
+
+class ManifestError(LemonpodError):
+    """A manifest that is refused, with all its problems at once."""
+
+    code = "manifest_invalid"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class UntrustedFileError(ManifestError):
+    """A manifest file that somebody else could have written."""
+
+    code = "manifest_untrusted"
+
+    def __init__(self, path: Path, reason: str, *, hint: str | None = None) -> None:
+        super().__init__([Problem(location="", message=reason, hint=hint)])
+        self.path = path
+        self.reason = reason
+
+
+class TokenError(LemonpodError):
+    code = "token_invalid"
+
+
+class LaunchError(LemonpodError):
+    code = "launch_invalid"
+
+
+class RecipeNotFoundError(LaunchError):
+    code = "recipe_not_found"
+
+
+class PlatformNotSupportedError(LaunchError):
+    code = "platform_not_supported"
+
+
+class ReservedArgError(LaunchError):
+    code = "reserved_argument"
+
+
+class CheckpointNotFoundError(LaunchError):
+    code = "checkpoint_not_found"
+
+
+class NoPortError(LemonpodError):
+    code = "no_port"
+
+
+class EngineError(LemonpodError):
+    code = "engine_error"
+
+
+class SpawnError(EngineError):
+    code = "engine_spawn_failed"
+
+
+class StartTimeoutError(EngineError):
+    code = "engine_start_timeout"
+
+    def __init__(self, message: str, *, log_tail: Sequence[str] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.log_tail = tuple(log_tail)
+
+
+class EngineExitedError(EngineError):
+    """The engine's process ended by itself."""
+
+    code = "engine_exited"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        signal: int | None = None,
+        log_tail: Sequence[str] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+        self.signal = signal
+        self.log_tail = tuple(log_tail)
+
+
+class EngineUnhealthyError(EngineError):
+    code = "engine_unhealthy"
+
+
+class CoolingDownError(EngineError):
+    """The engine failed a moment ago; `retry_after` seconds are left before the next start."""
+
+    code = "engine_cooling_down"
+
+    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class EngineStoppedError(EngineError):
+    code = "engine_stopped"
+
+
+class RequestError(LemonpodError):
+    code = "invalid_request"
+
+
+class ModelNotFoundError(RequestError):
+    code = "model_not_found"
+
+    def __init__(self, message: str, *, model: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.model = model
+
+
+class ModelNotLoadedError(RequestError):
+    code = "model_not_loaded"
+
+
+class UnsupportedOperationError(RequestError):
+    code = "unsupported_operation"
+
+
+class RequestTooLargeError(RequestError):
+    code = "request_too_large"
+
+
+class RequestTimeoutError(RequestError):
+    code = "request_timeout"
+
+
+class UnauthorizedError(RequestError):
+    code = "unauthorized"
+
+
+class UpstreamError(RequestError):
+    code = "upstream_error"

@@ -1,0 +1,1 @@
+"""What machine this is. The only package that looks."""

@@ -1,0 +1,1 @@
+"""What can be served right now: models, the manifests behind them, and their plans."""

@@ -1,0 +1,1 @@
+"""How to start an engine. Pure: manifest + model + host facts + port make one launch plan."""

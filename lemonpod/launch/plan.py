@@ -1,0 +1,84 @@
+"""What a launch is, as one frozen value. Everything a driver needs, and nothing it has to look up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lemonpod.contract.manifest import HealthProbe
+from lemonpod.contract.tokens import Template
+from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, SlotPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpEndpoint:
+    """Where the engine answers HTTP."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec:
+    """A native process. `argv[0]` is searched on the engine's PATH unless it holds a slash."""
+
+    argv: tuple[str, ...]
+    cwd: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopSpec:
+    """The manifest's stop command. All its tokens are resolved but `{pid}`, known only once it runs."""
+
+    argv: tuple[Template, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A value and where it came from, as `load request`, `recipe_options.json` or `default`."""
+
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """One engine, ready to start.
+
+    `env` is what the manifest adds to the environment that a driver gives every engine.
+    `engine_paths` holds only the remapped capabilities (the manifest's `endpoints`).
+    `peer_checked` is false where the engine's sockets belong to no process of ours: a command that
+    hands over to a container daemon.
+    `values` and `selection` say how the plan came to be.
+    """
+
+    recipe: str
+    model: str
+    mode: Mode | None
+    capabilities: frozenset[Capability]
+    block_path: str
+    accelerator: Accelerator
+    device: str
+    endpoint: TcpEndpoint
+    spec: ProcessSpec
+    env: Mapping[str, str]
+    probe: HealthProbe
+    peer_checked: bool
+    stop: StopSpec | None
+    slot_policy: SlotPolicy
+    engine_paths: Mapping[Capability, str]
+    downsize_endpoint: str | None
+    options: Mapping[str, object]
+    """The effective options of the model, as `/health` reports them."""
+    values: Mapping[str, Resolved]
+    """Every token that the plan used, as it is written in the manifest."""
+    selection: tuple[str, ...]
+    """One line a decision: operating system, accelerator, arch override."""
+    digest: str
+    """SHA-256 of all that the plan was made from but the port: equal digests start equal engines."""

@@ -1,0 +1,1 @@
+"""Which models are registered, and where their files are. Reads only what it is pointed at."""
