@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -53,6 +54,7 @@ class Inventory:
         *,
         paths: DiscoveryPaths,
         registry: ModelRegistry,
+        hub: Path,
         facts: HostFacts,
         settings: LaunchSettings,
         env: Mapping[str, str],
@@ -62,6 +64,7 @@ class Inventory:
         self.facts = facts
         self._paths = paths
         self._registry = registry
+        self._hub = hub
         self._settings = settings
         self._env = env
         self._builtin = builtin
@@ -128,7 +131,7 @@ class Inventory:
 
     async def availability(self, servable: Servable) -> Availability:
         """Where the model's files are now."""
-        return await asyncio.to_thread(find_files, servable, self._settings.hf_cache)
+        return await asyncio.to_thread(find_files, servable, self._hub)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""
@@ -145,7 +148,7 @@ class Inventory:
             LaunchRequest(
                 manifest=servable.manifest,
                 entry=servable.entry,
-                files=find_files(servable, self._settings.hf_cache).files,
+                files=find_files(servable, self._hub).files,
                 overrides=overrides,
                 facts=self.facts,
                 port=port,
