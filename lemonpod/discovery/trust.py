@@ -28,6 +28,7 @@ from lemonpod.errors import ManifestError, Problem, UntrustedFileError
 
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_USER_SCOPES: Final = (Scope.USER_CONFIG, Scope.USER_CACHE)
 _MOST_LINKS: Final = 40  # where Linux gives up, too
 
 
@@ -39,8 +40,8 @@ class Content:
     status: os.stat_result
 
 
-def read_trusted(path: Path, scope: Scope, euid: int) -> Content:
-    """The content of `path`.
+def read_trusted(path: Path, scope: Scope | None, euid: int) -> Content:
+    """The content of `path`; without a scope it is in no discovery directory and may be anybody's.
 
     Raises UntrustedFileError with the reason, FileNotFoundError where it is gone, and ManifestError where
     the system does not let us read it.
@@ -85,7 +86,7 @@ def directory_problems(directory: Path, scope: Scope, euid: int) -> tuple[Proble
     return tuple(problems)
 
 
-def _check(status: os.stat_result, path: Path, scope: Scope, euid: int) -> None:
+def _check(status: os.stat_result, path: Path, scope: Scope | None, euid: int) -> None:
     """Raises UntrustedFileError where a file of this status is not to be trusted."""
     name = shlex.quote(str(path))
     if stat.S_ISLNK(status.st_mode):
@@ -96,16 +97,14 @@ def _check(status: os.stat_result, path: Path, scope: Scope, euid: int) -> None:
         reason, hint = "file is group or world writable (mode & 0022)", f"chmod go-w {name}"
     elif scope is Scope.SYSTEM and status.st_uid != 0:
         reason, hint = "system descriptor is not owned by root (UID 0)", f"chown root {name}"
-    elif status.st_uid not in _owners(scope, euid):
+    elif (scope in _USER_SCOPES and status.st_uid != euid) or (
+        scope is Scope.SHIPPED and status.st_uid not in (0, euid)
+    ):
         reason = "descriptor owner UID does not match the current user"
         hint = f"it belongs to UID {status.st_uid}, the server runs as {euid}: chown {euid} {name}"
     else:
         return
     raise UntrustedFileError(path, reason, hint=hint)
-
-
-def _owners(scope: Scope, euid: int) -> tuple[int, ...]:
-    return (0, euid) if scope is Scope.SHIPPED else (0,) if scope is Scope.SYSTEM else (euid,)
 
 
 def _ancestry(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
