@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from lemonpod.contract.location import in_document_order, shown
 from lemonpod.contract.manifest import Block, CustomOption, HealthProbe, Manifest
 from lemonpod.contract.rules import rule_findings, scan_templates
-from lemonpod.contract.structure import structure_findings
+from lemonpod.contract.structure import schema_text, structure_findings
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import (
     API_CONTRACT_VERSION,
@@ -26,6 +26,8 @@ from lemonpod.contract.vocabulary import (
     VersionPolicy,
 )
 from lemonpod.errors import ManifestError, Problem
+
+__all__ = ["parse_manifest", "schema_text"]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")

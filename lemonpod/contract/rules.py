@@ -82,7 +82,7 @@ def _capability_findings(document: Mapping[str, object], is_variant: bool) -> It
             message = f"capability '{name}' is only available to variant_of manifests"
             yield Finding(("capabilities", index), message)
     # With a misspelt capability in the list nobody knows what was meant to be declared.
-    declared = list(dict.fromkeys(known)) if known and len(known) == len(named) else list(Capability)
+    declared = list(dict.fromkeys(known if known and len(known) == len(named) else map(str, Capability)))
     for field in CAPABILITY_MAPS:
         for key in _map(document.get(field)):
             if key not in declared:
@@ -157,9 +157,11 @@ def _digest_findings(document: Mapping[str, object], places: list[_Place]) -> It
         # One source without a digest is one mistake, in however many blocks it is used.
         if source and not pinned and said_at not in told:
             told.add(said_at)
-            message = f"'{place.where}' fetches an artifact and requires 'sha256' (or 'version_policy: roll_forward')"
+            message = f"'{place.where}' fetches an artifact and requires 'sha256'"
             beside = f"the 'source' of {location(said_at)}" if said_at else "the top-level 'source'"
-            yield Finding(place.path, message, f"set it beside {beside}")
+            yield Finding(
+                place.path, f"{message} (or 'version_policy: roll_forward')", f"set it beside {beside}"
+            )
 
 
 def _places(document: Mapping[str, object]) -> Iterator[_Place]:

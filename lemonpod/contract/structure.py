@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lemonpod.contract.location import Finding
 from lemonpod.contract.refusals import Failure, refusal
@@ -35,7 +35,7 @@ def schema_text() -> str:
 def structure_findings(document: object) -> Iterator[Finding]:
     """What the schema finds wrong with `document`: at most one finding about each value."""
     seen: set[tuple[object, ...]] = set()
-    for error in islice(_validator().iter_errors(document), _MOST_ERRORS):
+    for error in islice(_validator().iter_errors(cast(Any, document)), _MOST_ERRORS):
         failure = _failure(error)
         about = (failure.path, failure.missing, failure.keyword == "dependentRequired")
         if about not in seen and (finding := refusal(failure)):
@@ -128,8 +128,8 @@ def _validator() -> Validator:
         "uniqueItems": unique,
     }
     schema = json.loads(schema_text())
-    validator: Validator = extend(Draft202012Validator, keywords)(_without_references(schema, schema))
-    return validator
+    strict = cast(Any, extend)(Draft202012Validator, keywords)
+    return cast("Validator", strict(_without_references(schema, schema)))
 
 
 @lru_cache(maxsize=64)

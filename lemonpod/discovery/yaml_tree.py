@@ -63,14 +63,19 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> objec
         case yaml.ScalarEvent():
             value = _scalar(event)
         case yaml.SequenceStartEvent():
-            value = []
-            while not isinstance(element := next(events), yaml.SequenceEndEvent):
-                value.append(_value(element, events, depth + 1))
+            value = _sequence(events, depth)
         case yaml.MappingStartEvent():
             value = _mapping(events, depth)
         case _:  # an alias, which is refused
             value = None
     return refused or value
+
+
+def _sequence(events: Iterator[yaml.Event], depth: int) -> list[object]:
+    elements: list[object] = []
+    while not isinstance(event := next(events), yaml.SequenceEndEvent):
+        elements.append(_value(event, events, depth + 1))
+    return elements
 
 
 def _mapping(events: Iterator[yaml.Event], depth: int) -> Members:
@@ -84,7 +89,7 @@ def _mapping(events: Iterator[yaml.Event], depth: int) -> Members:
             refused.append(key)
         elif not isinstance(key, str):
             refused.append(Refused(f"line {line}: a key must be a text", "quote it"))
-        elif key == "<<" and not event.style:
+        elif key == "<<" and not getattr(event, "style", None):
             refused.append(Refused(f"line {line}: a merge key is not allowed", "write the fields out"))
         else:
             pairs.append((key, value))
