@@ -14,11 +14,11 @@ def serve(
     cache_dir: _Folder = None,
     config_dir: _Folder = None,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on.  [default: localhost]", show_default=False)
+        str | None, typer.Option(help="Address to listen on; localhost, if not said.", show_default=False)
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="Port to listen on, 0 for any free one.  [default: 13305]", show_default=False),
+        typer.Option(help="Port to listen on, 0 for any free one; 13305, if not said.", show_default=False),
     ] = None,
     log_level: Annotated[
         str | None, typer.Option(help="trace, debug, info, warning or error.", show_default=False)

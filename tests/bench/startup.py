@@ -1,7 +1,7 @@
 """How long starting takes, as ratios from one run: `python -m tests.bench.startup [ROUNDS]`.
 
-`--help` is held against an empty two-command typer app, `serve` until `/live` answers against importing what any
-aiohttp server on uvloop must import. The two sides of a ratio alternate, so that the machine's mood hits both.
+`--help` is held against an empty two-command typer app, `serve` until `/live` answers against importing
+what any aiohttp server on uvloop must import. Both sides of a ratio alternate, so that noise hits both.
 """
 
 from __future__ import annotations
