@@ -26,7 +26,7 @@ SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
-_USED: Final[Mapping[str, type | tuple[type, ...]]] = MappingProxyType(
+USED_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = MappingProxyType(
     {
         "host": str,
         "port": int,
@@ -37,7 +37,7 @@ _USED: Final[Mapping[str, type | tuple[type, ...]]] = MappingProxyType(
     }
 )
 # Lemonade's other global keys: a user's file works unchanged, and they change nothing here.
-_ACCEPTED: Final = frozenset(
+_ACCEPTED_KEYS: Final = frozenset(
     {
         "auto_check_model_updates",
         "auto_evict",
@@ -203,8 +203,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_keys(document: Mapping[str, Any], path: Path) -> None:
     recipes = {name for name, value in document.items() if isinstance(value, dict)}
-    _refuse_unknown(document, {*_USED, *_ACCEPTED, *recipes}, str(path))
-    for name, kind in _USED.items():
+    _refuse_unknown(document, {*USED_KEYS, *_ACCEPTED_KEYS, *recipes}, str(path))
+    for name, kind in USED_KEYS.items():
         value = document.get(name)
         if name in document and (not isinstance(value, kind) or isinstance(value, bool)):
             wanted = kind.__name__ if isinstance(kind, type) else "number"
