@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-UINT32_MAX: Final = 0xFFFF_FFFF
+_UINT32_MAX: Final = 0xFFFF_FFFF
 _HELP_COLUMN: Final = 44
 
 Setting = tuple[str, object]
@@ -84,8 +84,8 @@ def _word(enum: str, members: Mapping[str, str]) -> Callable[[str], Member]:
 
 
 def _seed(text: str) -> int:
-    value = _integer(-1, UINT32_MAX)(text)
-    return UINT32_MAX if value == -1 else value  # llama.cpp's "a fresh one each time"
+    value = _integer(-1, _UINT32_MAX)(text)
+    return _UINT32_MAX if value == -1 else value  # llama.cpp's "a fresh one each time"
 
 
 def _cpu_layers(text: str) -> int:

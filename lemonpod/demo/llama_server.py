@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn, cast
 
-from lemonpod.demo.llama_flags import UINT32_MAX, Member, Setting, UsageError, help_text, read_settings
+from lemonpod.demo.llama_flags import Member, Setting, UsageError, help_text, read_settings
 
 _EXIT_FAILED: Final = 1
 _EXIT_USAGE: Final = 2
@@ -74,7 +74,7 @@ def _file_problems(settings: Sequence[Setting]) -> Iterator[str]:
 def _start(xllamacpp: ModuleType, settings: Sequence[Setting]) -> Any:
     """llama.cpp's server, its model loaded; /health answers 503 meanwhile."""
     try:
-        return xllamacpp.Server(_params(xllamacpp, settings))
+        return xllamacpp.Server(make_params(xllamacpp, settings))
     except RuntimeError:
         values = dict(settings)
         for host in cast(list[str], values["hostnames"]):
@@ -83,7 +83,8 @@ def _start(xllamacpp: ModuleType, settings: Sequence[Setting]) -> Any:
         _leave(_EXIT_FAILED, f"llama.cpp did not load {values['model.path']}: its lines above say why")
 
 
-def _params(xllamacpp: ModuleType, settings: Sequence[Setting]) -> Any:
+def make_params(xllamacpp: ModuleType, settings: Sequence[Setting]) -> Any:
+    """The settings as `CommonParams`."""
     params = xllamacpp.CommonParams()
     for attribute, value in settings:
         *path, name = attribute.split(".")
@@ -97,7 +98,7 @@ def _params(xllamacpp: ModuleType, settings: Sequence[Setting]) -> Any:
             bits = xllamacpp.common_params_sampling_config
             holder.user_sampling_config |= int(bits[f"COMMON_PARAMS_SAMPLING_CONFIG_{bit}"])
     if ("n_ctx", 0) in settings:
-        params.fit_params_min_ctx = UINT32_MAX  # asked for the model's whole context: never less
+        params.fit_params_min_ctx = -1  # asked for the model's whole context: never less
     return params
 
 
