@@ -74,7 +74,7 @@ def _prepare(server: DemoServer, environ: Mapping[str, str]) -> None:
         told.append(f"{_MODEL} in the server's user_models.json")
     with _step("plan") as told:
         plan = json.loads(server.run("manifest", "plan", _RECIPE, "--model", _MODEL, "--json"))
-        told.append(f"{plan['block_path']} of the manifest: {' '.join(plan['argv'][:3])} …")
+        told.append(f"{plan['block']} of the manifest: {plan['command_line']}")
 
 
 def _load(server: DemoServer) -> None:

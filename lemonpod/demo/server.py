@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 import urllib.error
@@ -38,7 +37,7 @@ class DemoServer:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lemonpod-demo-"))
         self.kept = False
-        self._environ = _private_environ(environ, self.folder)
+        self._environ = private_environ(environ, self.folder)
         self._port = _free_port()
         self._log = self.folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -178,16 +177,14 @@ def _message(body: bytes) -> str | None:
     return str(error["message"] if isinstance(error, dict) else error)
 
 
-def _private_environ(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+def private_environ(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The environment without what belongs to a server of the user's, and with folders of its own."""
     kept = {
         name: value
         for name, value in environ.items()
         if name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIX)
     }
-    # The engine's program lies beside ours, whether or not that environment is activated.
-    path = f"{sysconfig.get_path('scripts')}:{environ.get('PATH', '')}"
     return kept | {
-        "PATH": path,
         "XDG_CONFIG_HOME": str(folder / "xdg-config"),
         "XDG_CACHE_HOME": str(folder / "xdg-cache"),
     }
