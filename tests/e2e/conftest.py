@@ -265,3 +265,21 @@ def lemonpod_server(tmp_path: Path, tiny_gguf: Path) -> Iterator[LemonpodServer]
             psutil.Process(int(line.partition(":")[0])).kill()
     assert code == 0, server.log
     assert not left
+
+
+@pytest.fixture
+def server_with_embeddings(lemonpod_server: LemonpodServer) -> LemonpodServer:
+    """Also with `user.embed`, a model that is deployed for embeddings."""
+    lemonpod_server.write_manifest(
+        manifest(
+            recipe="tiny-embed",
+            capabilities=["embeddings"],
+            capability_enable_args={"embeddings": ["--embeddings", "--pooling", "mean"]},
+        ),
+        "embed.json",
+    )
+    lemonpod_server.write_models(
+        tiny={"checkpoint": CHECKPOINT, "recipe": RECIPE},
+        embed={"checkpoint": CHECKPOINT, "recipe": "tiny-embed"},
+    )
+    return lemonpod_server

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import CHECKPOINT, LemonpodServer, manifest
+from tests.e2e.conftest import LemonpodServer
 
 pytestmark = pytest.mark.node
 
@@ -36,22 +36,9 @@ def node_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(180)
-def test_the_npm_client(node_project: Path, lemonpod_server: LemonpodServer) -> None:
-    lemonpod_server.write_manifest(
-        manifest(
-            recipe="tiny-embed",
-            capabilities=["embeddings"],
-            capability_enable_args={"embeddings": ["--embeddings", "--pooling", "mean"]},
-        ),
-        "embed.json",
-    )
-    lemonpod_server.write_models(
-        tiny={"checkpoint": CHECKPOINT, "recipe": "tiny-llama"},
-        embed={"checkpoint": CHECKPOINT, "recipe": "tiny-embed"},
-    )
-
+def test_the_npm_client(node_project: Path, server_with_embeddings: LemonpodServer) -> None:
     done = subprocess.run(
-        ["node", "client.mjs", f"{lemonpod_server.url}/api/v1", "user.tiny", "user.embed"],
+        ["node", "client.mjs", f"{server_with_embeddings.url}/api/v1", "user.tiny", "user.embed"],
         cwd=node_project,
         capture_output=True,
         text=True,

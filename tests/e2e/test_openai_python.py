@@ -7,26 +7,14 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.e2e.conftest import CHECKPOINT, LemonpodServer, manifest
+from tests.e2e.conftest import LemonpodServer
 
 MODEL = "user.tiny"
 
 
 @pytest.fixture
-def client(lemonpod_server: LemonpodServer) -> Iterator[openai.OpenAI]:
-    lemonpod_server.write_manifest(
-        manifest(
-            recipe="tiny-embed",
-            capabilities=["embeddings"],
-            capability_enable_args={"embeddings": ["--embeddings", "--pooling", "mean"]},
-        ),
-        "embed.json",
-    )
-    lemonpod_server.write_models(
-        tiny={"checkpoint": CHECKPOINT, "recipe": "tiny-llama"},
-        embed={"checkpoint": CHECKPOINT, "recipe": "tiny-embed"},
-    )
-    url = f"{lemonpod_server.url}/api/v1"
+def client(server_with_embeddings: LemonpodServer) -> Iterator[openai.OpenAI]:
+    url = f"{server_with_embeddings.url}/api/v1"
     with openai.OpenAI(base_url=url, api_key="not needed", timeout=30) as client:
         yield client
 
