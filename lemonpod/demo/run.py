@@ -118,8 +118,9 @@ def _tell_how_to_go_on(server: DemoServer) -> None:
     body = json.dumps(_REQUEST)
     print(f"\nThe server keeps running as process {server.pid}. Ask it something:\n")
     print(f"  curl -s {server.url}/api/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'")
-    print("\nStop it, and remove its folder:\n")
-    print(f"  kill {server.pid}; rm -r {server.folder}")
+    print("\nEnd it and its engine, then remove its folder:\n")
+    print(f"  kill {server.pid}")
+    print(f"  rm -r {server.folder}")
 
 
 @contextmanager

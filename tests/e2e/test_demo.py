@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shlex
 import signal
 import stat
 import subprocess
@@ -97,17 +95,16 @@ def test_keep_leaves_a_server_that_answers_the_printed_line(environ: dict[str, s
     done = run(environ, "--keep")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    curl = next(line.strip() for line in done.stdout.splitlines() if line.strip().startswith("curl "))
-    stop = next(line.strip() for line in done.stdout.splitlines() if line.strip().startswith("kill "))
-    server = int(shlex.split(stop)[1].rstrip(";"))
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    [curl, kill, remove] = [line for line in lines if line.startswith(("curl ", "kill ", "rm "))]
+    server = int(kill.split()[1])
     try:
         answered = subprocess.run(curl, shell=True, capture_output=True, text=True, timeout=30, check=True)
         assert '"assistant"' in answered.stdout
     finally:
-        subprocess.run(stop, shell=True, check=True)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(server).wait(15)
+        subprocess.run(kill, shell=True, check=True)
     wait_until(lambda: not is_running(server), within=15, what="the kept server ended")
+    subprocess.run(remove, shell=True, check=True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
