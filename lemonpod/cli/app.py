@@ -52,7 +52,7 @@ app.command("unload")(engines.unload)
 app.command("run")(engines.run)
 app.command("status")(engines.status)
 app.command("logs")(engines.logs)
-app.command("host")(host.host)
+app.command("host")(host.show_host)
 app.command("doctor")(host.doctor)
 
 
