@@ -1,0 +1,105 @@
+"""The `lemonpod` command: its commands by topic, and the one table from error to exit code.
+
+Command modules import what they need inside their functions: `--help` and shell completion must not pay for
+the server's imports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import click
+import typer
+
+from lemonpod import __version__, errors
+from lemonpod.cli import backends, demo, engines, host, manifest, models, serve
+
+EXIT_OK: Final = 0
+EXIT_FINDINGS: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_ENVIRONMENT: Final = 3
+EXIT_BUG: Final = 70
+EXIT_INTERRUPTED: Final = 130
+
+# The nearest class in an error's ancestry decides.
+EXIT_CODES: Final[dict[type[BaseException], int]] = {
+    errors.LemonpodError: EXIT_FINDINGS,
+    errors.ConfigError: EXIT_ENVIRONMENT,
+    errors.NoPortError: EXIT_ENVIRONMENT,
+    errors.SpawnError: EXIT_ENVIRONMENT,
+}
+
+app = typer.Typer(
+    name="lemonpod",
+    help="Run any inference engine that a small JSON manifest describes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("serve")(serve.serve)
+app.command("demo")(demo.demo)
+app.add_typer(manifest.app, name="manifest")
+app.command("backends")(backends.backends)
+app.command("register")(models.register)
+app.command("list")(models.list_models)
+app.command("load")(engines.load)
+app.command("unload")(engines.unload)
+app.command("run")(engines.run)
+app.command("status")(engines.status)
+app.command("logs")(engines.logs)
+app.command("host")(host.host)
+app.command("doctor")(host.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lemonpod {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", "-v", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Run any inference engine that a small JSON manifest describes."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error becomes one readable message."""
+    try:
+        result = app(args=list(arguments), prog_name="lemonpod", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_USAGE if isinstance(error, click.UsageError) else EXIT_FINDINGS
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does. Nothing may be written at exit any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except errors.ManifestError as error:
+        for problem in error.problems:
+            typer.echo(f"error: {problem}", err=True)
+        return exit_code(error)
+    except errors.LemonpodError as error:
+        typer.echo(f"error: {error.message}", err=True)
+        if error.hint:
+            typer.echo(f"  hint: {error.hint}", err=True)
+        return exit_code(error)
+    except Exception:
+        traceback.print_exc()
+        typer.echo("error: this is a bug in lemonpod, please report it with the lines above", err=True)
+        return EXIT_BUG
+    return result if isinstance(result, int) else EXIT_OK
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for an error, looked up along its class's ancestry."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)

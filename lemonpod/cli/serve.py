@@ -1,0 +1,35 @@
+"""`lemonpod serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_Folder = Annotated[Path | None, typer.Argument(show_default=False)]
+
+
+def serve(
+    cache_dir: _Folder = None,
+    config_dir: _Folder = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; localhost, if not said.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen on, 0 for any free one; 13305, if not said.", show_default=False),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="trace, debug, info, warning or error.", show_default=False)
+    ] = None,
+) -> None:
+    """Serve the Lemonade and OpenAI routes. Ctrl-C or SIGTERM ends the server and every engine."""
+    import os
+
+    from lemonpod import bootstrap, config, log
+
+    folders = config.find_folders(os.environ, cache=cache_dir, config=config_dir)
+    settings = config.load_settings(os.environ, folders, host=host, port=port, log_level=log_level)
+    log.set_up_logging(settings.log_level)
+    bootstrap.run_server(settings, os.environ)

@@ -1,0 +1,26 @@
+"""`NAME=VALUE` arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from lemonpod.contract.vocabulary import JsonValue
+
+
+def parse_options(arguments: Sequence[str]) -> dict[str, JsonValue]:
+    """The options as a mapping. A value that is JSON is taken as JSON, anything else as text."""
+    options: dict[str, JsonValue] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{argument!r} is not NAME=VALUE", param_hint="--option")
+        if name in options:
+            raise click.BadParameter(f"{name!r} is given twice", param_hint="--option")
+        try:
+            options[name] = json.loads(text)
+        except ValueError:
+            options[name] = text
+    return options

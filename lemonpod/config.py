@@ -1,0 +1,261 @@
+"""The server's settings: defaults < defaults files < config.json < environment < command line.
+
+`config.json` is Lemonade's: its global keys are accepted as they are, and what lemonpod adds stands in one
+object of its own, `"lemonpod": {"stop_grace": 5, …}`. A key that nobody knows is an error, not a shrug.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, get_type_hints
+
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.engine.settings import EngineSettings
+from lemonpod.errors import ConfigError
+from lemonpod.gateway.settings import GatewaySettings
+
+DEFAULT_HOST: Final = "localhost"
+DEFAULT_PORT: Final = 13305
+SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
+
+LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
+
+USED_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = MappingProxyType(
+    {
+        "host": str,
+        "port": int,
+        "log_level": str,
+        "models_dir": str,
+        "ctx_size": int,
+        "lemonpod": dict,
+    }
+)
+# Lemonade's other global keys: a user's file works unchanged, and they change nothing here.
+_ACCEPTED_KEYS: Final = frozenset(
+    {
+        "auto_check_model_updates",
+        "auto_evict",
+        "auto_evict_threshold_pct",
+        "broadcast",
+        "cloud_providers",
+        "config_version",
+        "default_model_source",
+        "disable_model_filtering",
+        "downsize_idle_timeout",
+        "enable_dgpu_gtt",
+        "evict_idle_timeout",
+        "evict_weight_factor",
+        "global_timeout",
+        "extra_models_dir",
+        "inhibit_suspend",
+        "max_loaded_models",
+        "no_fetch_executables",
+        "offline",
+        "rocm_channel",
+        "rocm_install_method",
+        "telemetry",
+        "websocket_port",
+    }
+)
+_WATCHDOG_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LEMONADE_BACKEND_WATCHDOG": "watchdog",
+        "LEMONADE_BACKEND_WATCHDOG_GRACE_SECONDS": "watchdog_grace",
+        "LEMONADE_BACKEND_WATCHDOG_POLL_SECONDS": "watchdog_interval",
+        "LEMONADE_BACKEND_WATCHDOG_PROBE_TIMEOUT_SECONDS": "watchdog_probe_timeout",
+        "LEMONADE_BACKEND_WATCHDOG_MAX_FAILURES": "watchdog_max_failures",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where a server keeps what it knows."""
+
+    cache: Path
+    config: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that an operator can set, resolved."""
+
+    folders: Folders
+    host: str
+    port: int
+    log_level: str
+    models_dir: str
+    launch_options: Mapping[str, JsonValue]
+    """Option values for every recipe, below each model's own, as `ctx_size`."""
+    recipe_options: Mapping[str, Mapping[str, JsonValue]]
+    """The sections of config.json that are named after a recipe: option values for that recipe."""
+    engine: EngineSettings
+    gateway: GatewaySettings
+
+
+def find_folders(
+    environ: Mapping[str, str], *, cache: Path | None = None, config: Path | None = None
+) -> Folders:
+    """The cache and config folders: an argument, else the environment, else XDG's places.
+
+    A cache folder given without a config folder holds both, as with Lemonade.
+    """
+    if cache is not None and config is None:
+        config = cache
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))
+    return Folders(
+        cache=(
+            cache
+            or _first(environ, "LEMONADE_CACHE_DIR", "CACHE_DIRECTORY")
+            or _xdg(environ, "XDG_CACHE_HOME", home / ".cache") / "lemonade"
+        ).absolute(),
+        config=(
+            config
+            or _first(environ, "STATE_DIRECTORY")
+            or _xdg(environ, "XDG_CONFIG_HOME", home / ".config") / "lemonade"
+        ).absolute(),
+    )
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    folders: Folders,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    log_level: str | None = None,
+) -> Settings:
+    """Read every layer; raises ConfigError naming the file and the key."""
+    layers = [SYSTEM_DEFAULTS, folders.config / "config.json"]
+    if extra := environ.get("LEMONADE_DEFAULTS_PATH"):
+        layers.insert(1, Path(extra))
+    engine = EngineSettings()
+    gateway = GatewaySettings()
+    options: dict[str, Any] = {}
+    sections: dict[str, Mapping[str, JsonValue]] = {}
+    for path in layers:
+        document = _read(path)
+        _check_keys(document, path)
+        ours = document.pop("lemonpod", {})
+        sections |= {name: value for name, value in document.items() if isinstance(value, dict)}
+        options |= document
+        engine = _override(engine, ours, path)
+        gateway = _override(gateway, ours, path)
+        _refuse_unknown(ours, {*_names(engine), *_names(gateway)}, f"{path}: lemonpod")
+    engine = _override(engine, _watchdog(environ), "environment")
+    gateway = replace(
+        gateway,
+        api_key=environ.get("LEMONADE_API_KEY") or None,
+        admin_api_key=environ.get("LEMONADE_ADMIN_API_KEY") or None,
+        allowed_origins=tuple(_list(environ.get("LEMONADE_ALLOWED_ORIGINS", ""))),
+    )
+    level = (log_level or options.get("log_level", "info")).lower()
+    if level not in LOG_LEVELS:
+        raise ConfigError(f"log_level must be one of {', '.join(LOG_LEVELS)}, not {level!r}")
+    chosen_port = port if port is not None else options.get("port", DEFAULT_PORT)
+    if not 0 <= chosen_port <= 65535:
+        raise ConfigError(f"port must be between 0 and 65535, not {chosen_port}")
+    return Settings(
+        folders=folders,
+        host=host or options.get("host", DEFAULT_HOST),
+        port=chosen_port,
+        log_level=level,
+        models_dir=options.get("models_dir", "auto"),
+        launch_options={name: options[name] for name in ("ctx_size",) if name in options},
+        recipe_options=sections,
+        engine=engine,
+        gateway=gateway,
+    )
+
+
+def _first(environ: Mapping[str, str], *names: str) -> Path | None:
+    # systemd's STATE_DIRECTORY and CACHE_DIRECTORY may list several folders, the first is ours.
+    values = (environ.get(name, "").split(":")[0] for name in names)
+    return next((Path(value).expanduser() for value in values if value), None)
+
+
+def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    value = environ.get(name, "")
+    return Path(value) if value.startswith("/") else default
+
+
+def _list(text: str) -> Iterable[str]:
+    return (item.strip() for item in text.split(",") if item.strip())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} must hold a JSON object")
+    return document
+
+
+def _check_keys(document: Mapping[str, Any], path: Path) -> None:
+    recipes = {name for name, value in document.items() if isinstance(value, dict)}
+    _refuse_unknown(document, {*USED_KEYS, *_ACCEPTED_KEYS, *recipes}, str(path))
+    for name, kind in USED_KEYS.items():
+        value = document.get(name)
+        if name in document and (not isinstance(value, kind) or isinstance(value, bool)):
+            wanted = kind.__name__ if isinstance(kind, type) else "number"
+            raise ConfigError(f"{path}: {name} must be of type {wanted}, not {value!r}")
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    known = sorted(known)
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "remove it"
+            raise ConfigError(f"{where}: unknown key {name!r}", hint=hint)
+
+
+def _names(settings: EngineSettings | GatewaySettings) -> Iterable[str]:
+    return (field.name for field in fields(settings))
+
+
+_AnySettings = TypeVar("_AnySettings", EngineSettings, GatewaySettings)
+
+
+def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -> _AnySettings:
+    """The settings with the fields of its own that are `given`, each checked against its type."""
+    types = get_type_hints(type(settings))
+    chosen = {name: value for name, value in given.items() if name in types}
+    for name, value in chosen.items():
+        kind = types[name]
+        accepted = (int, float) if kind is float else kind
+        if kind not in (bool, int, float):
+            raise ConfigError(f"{where}: lemonpod.{name} cannot be set in a file")
+        if not isinstance(value, accepted) or isinstance(value, bool) is not (kind is bool):
+            raise ConfigError(f"{where}: lemonpod.{name} must be a {kind.__name__}, not {value!r}")
+        if kind is not bool and value < 0:
+            raise ConfigError(f"{where}: lemonpod.{name} must not be negative, it is {value}")
+    return replace(settings, **chosen)
+
+
+def _watchdog(environ: Mapping[str, str]) -> dict[str, bool | int | float]:
+    """Lemonade's watchdog variables as fields of ours."""
+    types = get_type_hints(EngineSettings)
+    found: dict[str, bool | int | float] = {}
+    for variable, name in _WATCHDOG_VARIABLES.items():
+        if not (text := environ.get(variable, "").strip().lower()):
+            continue
+        try:
+            found[name] = (
+                {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}[text]
+                if types[name] is bool
+                else types[name](text)
+            )
+        except (KeyError, ValueError):
+            raise ConfigError(f"{variable} must be a {types[name].__name__}, not {text!r}") from None
+    return found

@@ -1,0 +1,156 @@
+"""Settings: layers, folders, and refusals that name file and key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lemonpod.config import Folders, Settings, find_folders, load_settings
+from lemonpod.errors import ConfigError
+
+
+def load(tmp_path: Path, document: Any = None, environ: dict[str, str] | None = None) -> Settings:
+    if document is not None:
+        (tmp_path / "config.json").write_text(json.dumps(document))
+    return load_settings(environ or {}, Folders(cache=tmp_path, config=tmp_path))
+
+
+def test_defaults_are_lemonades(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+
+    assert (settings.host, settings.port, settings.log_level) == ("localhost", 13305, "info")
+    assert settings.launch_options == {}
+
+
+def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
+    document = {
+        "config_version": 2,
+        "max_loaded_models": 1,
+        "telemetry": {"enabled": False},
+        "llamacpp": {"backend": "auto", "args": ""},
+        "port": 8000,
+        "ctx_size": 8192,
+    }
+
+    settings = load(tmp_path, document)
+
+    assert settings.port == 8000
+    assert settings.launch_options == {"ctx_size": 8192}
+    assert settings.recipe_options["llamacpp"] == {"backend": "auto", "args": ""}
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults_file(
+    tmp_path: Path,
+) -> None:
+    defaults = tmp_path / "defaults.json"
+    defaults.write_text('{"port": 1, "host": "0.0.0.0", "log_level": "debug"}')
+    (tmp_path / "config.json").write_text('{"port": 2, "host": "::1"}')
+
+    settings = load_settings(
+        {"LEMONADE_DEFAULTS_PATH": str(defaults)}, Folders(cache=tmp_path, config=tmp_path), port=3
+    )
+
+    assert (settings.port, settings.host, settings.log_level) == (3, "::1", "debug")
+
+
+def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"lemonpod": {"stop_grace": 1, "first_port": 9000, "last_port": 9001}})
+
+    assert settings.engine.stop_grace == 1
+    assert (settings.engine.first_port, settings.engine.last_port) == (9000, 9001)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"prot": 1}, "unknown key 'prot' (did you mean 'port'?)"),
+        ({"port": "13305"}, "port must be of type int, not '13305'"),
+        ({"port": True}, "port must be of type int, not True"),
+        ({"port": 70000}, "port must be between 0 and 65535"),
+        ({"log_level": "loud"}, "log_level must be one of"),
+        ({"lemonpod": {"stop_graze": 1}}, "unknown key 'stop_graze' (did you mean 'stop_grace'?)"),
+        ({"lemonpod": {"stop_grace": "5"}}, "lemonpod.stop_grace must be a float, not '5'"),
+        ({"lemonpod": {"watchdog": 1}}, "lemonpod.watchdog must be a bool, not 1"),
+        ({"lemonpod": {"stop_grace": -1}}, "must not be negative"),
+        ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
+        ([], "must hold a JSON object"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, document: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, document)
+
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_no_json_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+
+    with pytest.raises(ConfigError, match=r"config\.json cannot be read"):
+        load(tmp_path)
+
+
+def test_keys_and_origins_come_from_the_environment(tmp_path: Path) -> None:
+    environ = {
+        "LEMONADE_API_KEY": "a",
+        "LEMONADE_ADMIN_API_KEY": "",
+        "LEMONADE_ALLOWED_ORIGINS": "https://a.example, https://b.example",
+    }
+
+    gateway = load(tmp_path, environ=environ).gateway
+
+    assert (gateway.api_key, gateway.admin_api_key) == ("a", None)
+    assert gateway.allowed_origins == ("https://a.example", "https://b.example")
+
+
+def test_the_watchdog_listens_to_lemonades_variables(tmp_path: Path) -> None:
+    environ = {
+        "LEMONADE_BACKEND_WATCHDOG": "off",
+        "LEMONADE_BACKEND_WATCHDOG_MAX_FAILURES": "5",
+        "LEMONADE_BACKEND_WATCHDOG_POLL_SECONDS": "0.5",
+    }
+
+    engine = load(tmp_path, environ=environ).engine
+
+    assert (
+        engine.watchdog,
+        engine.watchdog_max_failures,
+        engine.watchdog_interval,
+    ) == (False, 5, 0.5)
+    with pytest.raises(ConfigError, match="LEMONADE_BACKEND_WATCHDOG must be a bool"):
+        load(tmp_path, environ={"LEMONADE_BACKEND_WATCHDOG": "maybe"})
+
+
+@pytest.mark.parametrize(
+    ("environ", "cache", "config"),
+    [
+        ({"HOME": "/h"}, "/h/.cache/lemonade", "/h/.config/lemonade"),
+        (
+            {"HOME": "/h", "XDG_CACHE_HOME": "/c", "XDG_CONFIG_HOME": "/x"},
+            "/c/lemonade",
+            "/x/lemonade",
+        ),
+        (
+            {"HOME": "/h", "XDG_CACHE_HOME": "rel", "XDG_CONFIG_HOME": ""},
+            "/h/.cache/lemonade",
+            "/h/.config/lemonade",
+        ),
+        (
+            {"HOME": "/h", "LEMONADE_CACHE_DIR": "/l", "STATE_DIRECTORY": "/s:/t"},
+            "/l",
+            "/s",
+        ),
+        ({"HOME": "/h", "CACHE_DIRECTORY": "/d"}, "/d", "/h/.config/lemonade"),
+    ],
+)
+def test_folders_follow_the_environment(environ: dict[str, str], cache: str, config: str) -> None:
+    assert Folders(cache=Path(cache), config=Path(config)) == find_folders(environ)
+
+
+def test_a_cache_folder_alone_holds_the_config_too() -> None:
+    found = find_folders({"XDG_CONFIG_HOME": "/x"}, cache=Path("/a"))
+
+    assert Folders(cache=Path("/a"), config=Path("/a")) == found
