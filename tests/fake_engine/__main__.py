@@ -78,7 +78,9 @@ def main() -> None:
     habits = Habits(**{habit.name: getattr(flags, habit.name) for habit in fields(Habits)})
     family = socket.AF_INET6 if ":" in flags.host else socket.AF_INET
     try:
-        listener = socket.create_server((flags.host, flags.port), family=family, backlog=256)
+        listener = socket.create_server(
+            (flags.host, flags.port), family=family, backlog=256, dualstack_ipv6=flags.host == "::"
+        )
     except OSError as error:
         say(f"cannot listen on {flags.host}:{flags.port}: {error}")
         if not flags.bind_failure_ignored:
