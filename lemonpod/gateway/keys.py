@@ -1,0 +1,23 @@
+"""Where handlers find the parts that the application was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import ClientSession, web
+
+from lemonpod.engine.pool import Pool
+from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.gateway.stats import Stats
+from lemonpod.inventory.inventory import Inventory
+
+SETTINGS: Final = web.AppKey("settings", GatewaySettings)
+INVENTORY: Final = web.AppKey("inventory", Inventory)
+POOL: Final = web.AppKey("pool", Pool)
+SESSION: Final = web.AppKey("session", ClientSession)
+STATS: Final = web.AppKey("stats", Stats)
+SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
+
+REQUESTED_MODEL: Final = "lemonpod.model"
+"""On a request: the name that the client asked for, once it is known."""
