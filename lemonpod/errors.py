@@ -64,7 +64,8 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        text = f"{self.location}: {self.message}" if self.location else self.message
+        # Many messages name their place themselves; saying it twice helps nobody.
+        text = self.message if self.location in self.message else f"{self.location}: {self.message}"
         return f"{text} ({self.hint})" if self.hint else text
 
 

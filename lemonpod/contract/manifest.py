@@ -19,8 +19,6 @@ from lemonpod.contract.vocabulary import (
     VersionPolicy,
 )
 
-_EMPTY: Final[Mapping[str, Template]] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthProbe:
@@ -51,7 +49,7 @@ class Block:
 
     command: Template | None = None
     args: tuple[Template, ...] | None = None
-    env: Mapping[str, Template] = field(default=_EMPTY)
+    env: Mapping[str, Template] = field(default_factory=lambda: MappingProxyType({}))
     stop_command: Template | None = None
     stop_command_args: tuple[Template, ...] | None = None
     working_dir: Template | None = None

@@ -10,6 +10,41 @@ from typing import Final, TypeAlias, Union
 
 API_CONTRACT_VERSION: Final = "1"
 
+LAUNCH_PLAN_BASES: Final = ("llamacpp", "whispercpp", "sd-cpp")
+"""The built-in backends whose command line a `variant_of` recipe can take (RFC section 7)."""
+
+BUILTIN_RECIPES: Final = frozenset(
+    {
+        *LAUNCH_PLAN_BASES,
+        "flm",
+        "ryzenai-llm",
+        "vllm",
+        "moonshine",
+        "onnxruntime",
+        "trellis",
+        "acestep",
+        "thinksound",
+        "thenoise",
+        "openmoss",
+    }
+)
+"""Names that belong to Lemonade's own backends, which no manifest may take."""
+
+RESOLVABLE_ENV: Final = frozenset(
+    {"HF_HOME", "HF_HUB_CACHE", "TRANSFORMERS_CACHE", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+)
+"""The variables of the server's environment that `{env:NAME}` may read; none of them holds a secret."""
+
+# The names that Lemonade documents are LD_PRELOAD, LD_AUDIT, LD_LIBRARY_PATH, DYLD_INSERT_LIBRARIES and
+# DYLD_LIBRARY_PATH. The loaders keep adding to both families, and glibc loads code from GCONV_PATH too.
+_LOADER_PREFIXES: Final = ("LD_", "DYLD_")
+_LOADER_NAMES: Final = frozenset({"GCONV_PATH"})
+
+
+def is_loader_variable(name: str) -> bool:
+    """Whether the dynamic loader takes orders, and so code, from the environment variable `name`."""
+    return name.startswith(_LOADER_PREFIXES) or name in _LOADER_NAMES
+
 # A recursive alias needs the quoted names, and so typing.Union, on Python 3.11.
 JsonValue: TypeAlias = Union[bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"], None]  # noqa: UP007
 

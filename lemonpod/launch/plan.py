@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.tokens import Template
-from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, SlotPolicy
+from lemonpod.contract.vocabulary import Accelerator, Capability, JsonValue, Mode, SlotPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class StopSpec:
     argv: tuple[Template, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Resolved:
     """A value and where it came from, as `load request`, `recipe_options.json` or `default`."""
 
@@ -74,11 +75,50 @@ class LaunchPlan:
     slot_policy: SlotPolicy
     engine_paths: Mapping[Capability, str]
     downsize_endpoint: str | None
-    options: Mapping[str, object]
+    options: Mapping[str, JsonValue]
     """The effective options of the model, as `/health` reports them."""
     values: Mapping[str, Resolved]
     """Every token that the plan used, as it is written in the manifest."""
     selection: tuple[str, ...]
     """One line a decision: operating system, accelerator, arch override."""
+    notes: tuple[str, ...] = ()
+    """What is odd about it, though it starts."""
     digest: str
     """SHA-256 of all that the plan was made from but the port: equal digests start equal engines."""
+
+
+def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
+    """The plan as JSON, with where each value came from, and the command line ready to paste."""
+    return {
+        "recipe": plan.recipe,
+        "model": plan.model,
+        "mode": plan.mode,
+        "capabilities": [capability.value for capability in sorted(plan.capabilities)],
+        "block": plan.block_path,
+        "accelerator": plan.accelerator,
+        "device": plan.device,
+        "selection": list(plan.selection),
+        "notes": list(plan.notes),
+        "url": plan.endpoint.url,
+        "argv": list(plan.spec.argv),
+        "command_line": shlex.join(plan.spec.argv),
+        "working_dir": None if plan.spec.cwd is None else str(plan.spec.cwd),
+        "env": dict(plan.env),
+        "probe": {
+            "type": plan.probe.type,
+            "endpoint": plan.probe.endpoint,
+            "expected_status": plan.probe.expected_status,
+            "timeout": plan.probe.timeout,
+            "interval": plan.probe.interval,
+        },
+        "peer_checked": plan.peer_checked,
+        "stop": None if plan.stop is None else [str(template) for template in plan.stop.argv],
+        "slot_policy": plan.slot_policy,
+        "engine_paths": {capability.value: path for capability, path in sorted(plan.engine_paths.items())},
+        "downsize_endpoint": plan.downsize_endpoint,
+        "options": dict(plan.options),
+        "values": {
+            name: {"value": resolved.value, "from": resolved.origin} for name, resolved in plan.values.items()
+        },
+        "digest": plan.digest,
+    }

@@ -15,6 +15,8 @@ class Origin(StrEnum):
 
     HUB = "hub"
     """`org/repo[:variant]` in the Hugging Face cache."""
+    MODELSCOPE = "modelscope"
+    """`org/repo[:variant]` from ModelScope, kept in a folder of its own in the same cache."""
     LOCAL_PATH = "local_path"
     """An absolute path, used as it is."""
     LOCAL_UPLOAD = "local_upload"

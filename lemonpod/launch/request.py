@@ -1,0 +1,46 @@
+"""What a launch plan is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from lemonpod.contract.manifest import Manifest
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.host.facts import HostFacts
+from lemonpod.models.entry import CheckpointFile, ModelEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSettings:
+    """What the server's own settings add: folders, the address engines listen on, and option defaults."""
+
+    hf_cache: Path
+    cache_dir: Path
+    log_level: str = "info"
+    host: str = "127.0.0.1"
+    options: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """Of config.json, for every recipe."""
+    recipe_options: Mapping[str, Mapping[str, JsonValue]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """Of config.json's section of the recipe; stronger than `options`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """One launch to plan. `files` says where the entry's checkpoints are, by the same names.
+
+    `overrides` are the options of the load request, and `env` is the server's environment.
+    """
+
+    manifest: Manifest
+    entry: ModelEntry
+    files: Mapping[str, CheckpointFile]
+    overrides: Mapping[str, JsonValue]
+    facts: HostFacts
+    port: int
+    settings: LaunchSettings
+    env: Mapping[str, str]

@@ -1,0 +1,165 @@
+"""Manifest + model + host + port = one frozen launch plan. Pure, and the only way to one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from types import MappingProxyType
+from typing import Final
+
+from lemonpod.contract.manifest import Block, Manifest
+from lemonpod.contract.tokens import Template
+from lemonpod.contract.vocabulary import CAPABILITIES, Accelerator, Capability, Mode, Os
+from lemonpod.errors import LaunchError
+from lemonpod.launch.custom_args import check_reserved, split_args
+from lemonpod.launch.mode import model_mode
+from lemonpod.launch.options import Options, effective_options
+from lemonpod.launch.plan import LaunchPlan, ProcessSpec, Resolved, StopSpec, TcpEndpoint, describe
+from lemonpod.launch.render import Renderer, within
+from lemonpod.launch.request import LaunchRequest
+from lemonpod.launch.select import select_block
+from lemonpod.launch.substitute import check_passable
+from lemonpod.launch.values import MAIN, TokenValues
+
+# Their containers are children of a daemon or of init: no socket of theirs is in our process tree.
+_CONTAINER_COMMANDS: Final = frozenset({"docker", "podman"})
+# How a plan came to be, which two equal engines may differ in.
+_EXPLANATION: Final = frozenset({"digest", "notes", "selection", "values"})
+
+
+def resolve(request: LaunchRequest) -> LaunchPlan:
+    """The plan for one launch; raises LaunchError or TokenError that name the recipe and the place."""
+    plan = _plan(request)
+    portless = describe(_plan(replace(request, port=0)))
+    identity = {name: value for name, value in portless.items() if name not in _EXPLANATION}
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return replace(plan, digest=digest)
+
+
+def _plan(request: LaunchRequest) -> LaunchPlan:
+    manifest, settings = request.manifest, request.settings
+    with within(f"recipe '{manifest.recipe}'"):
+        _refuse_variant(manifest)
+        mode = model_mode(manifest, request.entry)
+        options = effective_options(request)
+        selection = select_block(manifest, request.facts, options.device)
+        block = selection.block
+        if block.command is None or block.args is None:
+            raise LaunchError(f"{selection.path} must set 'command' and 'args'")
+        render = _renderer(request, options, block)
+        with within("command"):
+            command = render.text(block.command)
+            if not command:
+                raise LaunchError(f'"{block.command}" resolves to nothing')
+            render = replace(render, tokens=replace(render.tokens, command=command))
+            argv = (command, *render.vector(block.args, "args"), *_enable_args(manifest, mode, render))
+        values = render.used(_templates(block, manifest, mode))
+        return LaunchPlan(
+            recipe=manifest.recipe,
+            model=request.entry.id,
+            mode=mode,
+            capabilities=frozenset(manifest.capabilities),
+            block_path=selection.path,
+            accelerator=selection.accelerator,
+            device=_device(selection.accelerator),
+            endpoint=TcpEndpoint(host=settings.host, port=request.port),
+            spec=ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os)),
+            env=MappingProxyType(render.env(block.env)),
+            probe=manifest.probe,
+            peer_checked=PurePath(command).name not in _CONTAINER_COMMANDS,
+            stop=_stop(block, render),
+            slot_policy=manifest.slot_policy,
+            engine_paths=manifest.endpoints,
+            downsize_endpoint=manifest.downsize_endpoint,
+            options=MappingProxyType(options.chosen()),
+            values=MappingProxyType(values),
+            selection=selection.lines,
+            notes=(*options.notes, *_mount_note(request, values)),
+            digest="",
+        )
+
+
+def _refuse_variant(manifest: Manifest) -> None:
+    if manifest.variant_of is not None:
+        raise LaunchError(
+            f"a variant of '{manifest.variant_of}' cannot be launched by this version, which runs recipes "
+            "with 'command' and 'args'",
+            hint="write the command line as 'command' and 'args', or use a later version of lemonpod",
+        )
+
+
+def _renderer(request: LaunchRequest, options: Options, block: Block) -> Renderer:
+    with within("command"):
+        custom = tuple(arg for option in options.args for arg in split_args(option.value))
+        check_reserved(custom, {*request.manifest.reserved_args, *(block.reserved_args or ())})
+        for arg in custom:
+            check_passable(arg)
+    return Renderer(
+        tokens=TokenValues(request=request, options=options),
+        custom_args=custom,
+        custom_origin=" + ".join(option.origin for option in options.args) or "not set",
+    )
+
+
+def _enabled(manifest: Manifest, mode: Mode | None) -> list[Capability]:
+    """The declared capabilities that are on in `mode`: all that share it, for a model has one mode."""
+    return [c for c in manifest.capabilities if mode is not None and CAPABILITIES[c].mode is mode]
+
+
+def _enable_args(manifest: Manifest, mode: Mode | None, render: Renderer) -> tuple[str, ...]:
+    argv: tuple[str, ...] = ()
+    for capability in _enabled(manifest, mode):
+        templates = manifest.capability_enable_args.get(capability, ())
+        argv += render.vector(templates, f"capability_enable_args.{capability}")
+    return argv
+
+
+def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
+    if block.working_dir is None:
+        return None
+    with within("working_dir"):
+        text = render.text(block.working_dir)
+        pure = PureWindowsPath(text) if os is Os.WINDOWS else PurePosixPath(text)
+        if not pure.is_absolute():
+            raise LaunchError(
+                f"'{text}' is not an absolute path",
+                hint="begin it with a token, as in {exe_dir}/work or {cache_dir}/work, or write it in full",
+            )
+        return Path(text)
+
+
+def _stop(block: Block, render: Renderer) -> StopSpec | None:
+    if block.stop_command is None:
+        return None
+    return StopSpec(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
+
+
+def _device(accelerator: Accelerator) -> str:
+    """What clients are told: Lemonade knows cpu, npu, and calls all else gpu."""
+    return accelerator.value if accelerator in {Accelerator.CPU, Accelerator.NPU} else Accelerator.GPU.value
+
+
+def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:
+    """All templates of the plan, in the order in which people read a command line."""
+    single = [block.command, *(block.args or ())]
+    enabled = [manifest.capability_enable_args.get(c, ()) for c in _enabled(manifest, mode)]
+    stop = [block.stop_command, *(block.stop_command_args or ())]
+    rest = [*block.env.values(), block.working_dir, *stop]
+    yield from (t for t in chain(single, *enabled, rest) if t is not None)
+
+
+def _mount_note(request: LaunchRequest, values: Mapping[str, Resolved]) -> Iterator[str]:
+    """A trap: what is relative to the cache is not found below the model's own folder."""
+    main = request.files.get(MAIN)
+    relative = values.keys() & {"{checkpoint_relative:main}", "{model_relative_path}"}
+    if "{model_dir}" not in values or not relative or main is None or main.path is None:
+        return
+    if main.path.is_relative_to(request.settings.hf_cache):
+        yield (
+            f"{min(relative)} is relative to {{hf_cache}}, not to {{model_dir}}: a container that mounts "
+            "{model_dir} does not find it there"
+        )
