@@ -16,7 +16,6 @@ _PREFLIGHT = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Max-Age": "600",
 }
-_GRANTED = "lemonpod.origin"
 
 
 def is_allowed(origin: str, *, host: str, allowed: Collection[str]) -> bool:
@@ -49,7 +48,7 @@ async def check_origin(request: web.Request, handler: Handler) -> web.StreamResp
         allowed = request.app[keys.SETTINGS].allowed_origins
         if not is_allowed(origin, host=request.headers.get("Host", ""), allowed=allowed):
             return web.json_response({"error": "Origin not allowed"}, status=403)
-        request[_GRANTED] = origin
+        request[keys.ORIGIN] = origin
     if request.method == "OPTIONS":
         asked = request.headers.get("Access-Control-Request-Headers")
         return web.Response(
@@ -62,5 +61,5 @@ async def check_origin(request: web.Request, handler: Handler) -> web.StreamResp
 async def say_origin(request: web.Request, response: web.StreamResponse) -> None:
     """Mark every answer, streamed ones too, before its headers go out."""
     response.headers.add("Vary", "Origin")
-    if origin := request.get(_GRANTED):
+    if origin := request.get(keys.ORIGIN):
         response.headers["Access-Control-Allow-Origin"] = origin

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from aiohttp import web
 
-from lemonpod.contract.vocabulary import Capability
+from lemonpod.contract.manifest import Manifest
+from lemonpod.contract.vocabulary import Accelerator, Capability, Mode
 from lemonpod.engine.api import InstanceState, InstanceStatus
-from lemonpod.errors import MalformedRequestError
+from lemonpod.errors import MalformedRequestError, PlatformNotSupportedError
 from lemonpod.gateway import keys
 from lemonpod.gateway.exchange import Call, exchange
 from lemonpod.gateway.forward import Manners, relay
@@ -14,9 +17,9 @@ from lemonpod.gateway.headers import is_json, to_engine
 from lemonpod.gateway.intake import Intake, Upload, name_of, payload_for, received
 from lemonpod.gateway.json_body import JsonBody
 from lemonpod.gateway.routes import Offer, Route, check_slot, engine_target, require
-from lemonpod.inventory.inventory import Servable
+from lemonpod.host.facts import HostFacts
 from lemonpod.launch.plan import LaunchPlan
-from lemonpod.launch.select import device_of
+from lemonpod.launch.select import select_block
 
 _DONE_TERMINATED = frozenset({Capability.CHAT_COMPLETION, Capability.COMPLETION})
 
@@ -55,7 +58,7 @@ async def _choose(app: web.Application, route: Route, asked: str | None) -> str:
     if status is not None and status.state is InstanceState.READY and status.plan is not None:
         require(route, Offer.of_plan(status.plan))
     elif asked is not None and servable.manifest is not None:
-        require(route, _offer_of(servable))
+        require(route, _offer_of(servable.manifest, servable.mode, app[keys.INVENTORY].facts))
     return model
 
 
@@ -69,8 +72,16 @@ def _last_used(statuses: list[InstanceStatus], capability: Capability) -> Instan
     )
 
 
-def _offer_of(servable: Servable) -> Offer:
-    ...
+def _offer_of(manifest: Manifest, mode: Mode | None, facts: HostFacts) -> Offer:
+    """What the manifest says that the model could do here; a host without a block fails later, at the load."""
+    with suppress(PlatformNotSupportedError):
+        device = device_of(select_block(manifest, facts, None).accelerator)
+        return Offer(mode=mode, capabilities=frozenset(manifest.capabilities), device=device)
+    return Offer(mode=mode, capabilities=frozenset(manifest.capabilities), device=facts.os.value)
+
+
+def device_of(a: Accelerator) -> str:
+    return a.value if a in {Accelerator.CPU, Accelerator.NPU} else "gpu"
 
 
 def _call(route: Route, request: web.Request, intake: Intake, plan: LaunchPlan, slot: str | None) -> Call:

@@ -7,6 +7,7 @@ import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import aiohttp
 from multidict import CIMultiDict
@@ -48,6 +49,7 @@ class Exchange:
     """An answer that has begun."""
 
     def __init__(self, lease: EngineLease, response: aiohttp.ClientResponse) -> None:
+        self.model = lease.plan.model
         self.recipe = lease.plan.recipe
         self.status = response.status
         self.headers = response.headers
@@ -68,7 +70,7 @@ class Exchange:
             return None
         if not chunk and not self._is_framed() and await self._lease.why() is not None:
             # With neither a length nor chunks, the end of the connection looks the same dead or alive.
-            raise await _cause(self._lease, EOFError("the connection ended"))
+            raise await _cause(self._lease, EOFError())
         return chunk
 
     async def read_all(self, limit: int) -> tuple[bytes, bool]:
@@ -124,9 +126,20 @@ async def exchange(session: aiohttp.ClientSession, lease: EngineLease, call: Cal
             response.close()
 
 
+# In the order of the lookup: some are each other's bases.
+_BREAKS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (aiohttp.ClientConnectorError, "it takes no connections"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "its answer stopped in the middle"),
+    (aiohttp.ClientResponseError, "its answer is not HTTP"),
+    (EOFError, "its answer stopped in the middle"),
+)
+
+
 async def _cause(lease: EngineLease, error: Exception) -> LemonpodError:
     """What to tell the client of an engine that broke off: how it ended, else what the socket said."""
     cause = await lease.why()
     if isinstance(cause, EngineStoppedError):
         return cause
-    return UpstreamError(f"{lease.plan.recipe} broke off: {cause or error or type(error).__name__}")
+    told = next((text for kind, text in _BREAKS if isinstance(error, kind)), str(error))
+    return UpstreamError(f"{lease.plan.recipe} broke off: {cause or told or type(error).__name__}")

@@ -45,7 +45,8 @@ async def relay(request: web.Request, answer: Exchange, manners: Manners) -> web
     if request.method == "HEAD" or answer.status in _BODILESS or is_encoded(answer.headers):
         return await _relay_bytes(request, answer)
     if media_type(answer.headers) == "text/event-stream":
-        return await _relay_events(request, answer, manners)
+        with request.app[keys.STATS].streaming(answer.model):
+            return await _relay_events(request, answer, manners)
     if is_json(answer.headers):
         return await _relay_json(request, answer, manners)
     return await _relay_bytes(request, answer)

@@ -19,5 +19,8 @@ SESSION: Final = web.AppKey("session", ClientSession)
 STATS: Final = web.AppKey("stats", Stats)
 SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
 
-REQUESTED_MODEL: Final = "lemonpod.model"
-"""On a request: the name that the client asked for, once it is known."""
+# On a request, once it is known:
+REQUESTED_MODEL: Final = web.RequestKey("requested_model", str)
+"""The name that the client asked for."""
+ORIGIN: Final = web.RequestKey("origin", str)
+"""The web origin that was granted access."""

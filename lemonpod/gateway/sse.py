@@ -13,7 +13,6 @@ from typing import Final
 
 PING: Final = b": ping\n\n"
 DONE: Final = b"data: [DONE]\n\n"
-END_OF_EVENT: Final = b"\n\n"
 
 # Line ends are \n, \r\n or \r (HTML standard, 9.2.5).
 _BLANK_LINE: Final = (b"\n\n", b"\r\n\r\n", b"\r\r", b"\n\r\n")
@@ -49,7 +48,8 @@ class EventStream:
 
     def closing(self, *events: bytes) -> bytes:
         """What ends the stream properly with `events`, from wherever it stands."""
-        return b"".join((b"" if self.between_events else END_OF_EVENT, *events))
+        missing = b"" if self.between_events else b"\n" if self._tail.endswith(b"\n") else b"\n\n"
+        return b"".join((missing, *events))
 
 
 def error_event(envelope: Mapping[str, object]) -> bytes:

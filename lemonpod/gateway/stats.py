@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from lemonpod.gateway.json_body import JsonBody
@@ -24,6 +26,17 @@ class Stats:
     """Seconds."""
     last_speed: float = 0.0
     """Tokens a second."""
+    streams: Counter[str] = field(default_factory=Counter)
+    """Event streams on their way now, by model."""
+
+    @contextmanager
+    def streaming(self, model: str) -> Iterator[None]:
+        """Count an event stream while the block lasts."""
+        self.streams[model] += 1
+        try:
+            yield
+        finally:
+            self.streams[model] -= 1
 
     def count(self, body: JsonBody) -> None:
         """Add one answer, if it says what it used."""

@@ -71,6 +71,9 @@ class Connection:
     def reset(self) -> None:
         self.writer.transport.abort()
 
+    def die_quietly(self) -> None:
+        self._engine.hung_up += 1
+
     def die(self, status: ExitStatus | None = None) -> None:
         """The engine's process ends, as the operating system tells it."""
         self._engine.die(status or ExitStatus(code=1))
@@ -90,6 +93,7 @@ class ScriptedEngine:
     received: list[Received] = field(default_factory=list)
     hung_up: int = 0
     connections: int = 0
+    stopped: bool = False
     _exit: asyncio.Future[ExitStatus] | None = None
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -156,6 +160,7 @@ class ScriptedEngine:
         while self._tasks:
             await asyncio.sleep(0)
         self.die(ExitStatus(signal=15, wanted=True))
+        self.stopped = True
         return await self.wait()
 
 
