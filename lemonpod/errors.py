@@ -64,9 +64,13 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        # Many messages name their place themselves; saying it twice helps nobody.
-        text = self.message if self.location in self.message else f"{self.location}: {self.message}"
+        text = self.message if self._names_its_place() else f"{self.location}: {self.message}"
         return f"{text} ({self.hint})" if self.hint else text
+
+    def _names_its_place(self) -> bool:
+        """Many messages do, and saying it twice helps nobody; a bare word may stand for something else."""
+        quoted = self.location if "." in self.location else f"'{self.location}'"
+        return not self.location or quoted in self.message
 
 
 class ConfigError(LemonpodError):

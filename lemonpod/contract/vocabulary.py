@@ -45,6 +45,7 @@ def is_loader_variable(name: str) -> bool:
     """Whether the dynamic loader takes orders, and so code, from the environment variable `name`."""
     return name.startswith(_LOADER_PREFIXES) or name in _LOADER_NAMES
 
+
 # A recursive alias needs the quoted names, and so typing.Union, on Python 3.11.
 JsonValue: TypeAlias = Union[bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"], None]  # noqa: UP007
 

@@ -87,8 +87,16 @@ class LaunchPlan:
     """SHA-256 of all that the plan was made from but the port: equal digests start equal engines."""
 
 
+def shell_line(plan: LaunchPlan) -> str:
+    """The plan's command, ready to paste into a shell."""
+    line = shlex.join(plan.spec.argv)
+    if plan.env:
+        line = f"env {shlex.join(f'{name}={value}' for name, value in plan.env.items())} {line}"
+    return line if plan.spec.cwd is None else f"cd {shlex.quote(str(plan.spec.cwd))} && {line}"
+
+
 def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
-    """The plan as JSON, with where each value came from, and the command line ready to paste."""
+    """The plan as JSON, with where each value came from."""
     return {
         "recipe": plan.recipe,
         "model": plan.model,
@@ -101,7 +109,7 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
         "notes": list(plan.notes),
         "url": plan.endpoint.url,
         "argv": list(plan.spec.argv),
-        "command_line": shlex.join(plan.spec.argv),
+        "command_line": shell_line(plan),
         "working_dir": None if plan.spec.cwd is None else str(plan.spec.cwd),
         "env": dict(plan.env),
         "probe": {

@@ -91,6 +91,8 @@ def _entry(
             f"invalid recipe {recipe!r}",
             hint="2 to 64 of a-z, 0-9, '_' and '-', beginning with a letter or a digit",
         )
+    if not all(checkpoints.values()):
+        raise ConfigError("a checkpoint is empty", hint="leave it out, or name a repository or a file")
     entry: dict[str, JsonValue] = {}
     if checkpoints.keys() == {MAIN}:
         entry["checkpoint"] = checkpoints[MAIN]

@@ -1,0 +1,97 @@
+"""The composition root: settings become wired objects, and the server's life from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from lemonpod.config import Settings, find_folders, load_settings
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES
+from lemonpod.discovery.paths import DiscoveryPaths, discovery_paths
+from lemonpod.host.detect import detect
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.request import LaunchSettings
+from lemonpod.models.hub import hub_dir
+from lemonpod.models.registry import ModelRegistry
+
+log = logging.getLogger(__name__)
+
+
+def run_server(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Serve until SIGTERM or SIGINT; returns when every engine has ended."""
+    import uvloop
+
+    uvloop.run(_serve(settings, environ))
+
+
+def local_inventory(cache_dir: Path | None = None, config_dir: Path | None = None) -> Inventory:
+    """What a server with these folders would serve, read once: for commands that need no server."""
+    folders = find_folders(os.environ, cache=cache_dir, config=config_dir)
+    inventory = make_inventory(load_settings(os.environ, folders), os.environ)
+    inventory.refresh()
+    return inventory
+
+
+def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
+    facts = detect()
+    hub = hub_dir(environ, settings.models_dir)
+    return Inventory(
+        paths=discovery_paths(environ, os=facts.os, shipped=shipped_manifests()),
+        registry=ModelRegistry(settings.folders.config),
+        hub=hub,
+        facts=facts,
+        settings=LaunchSettings(
+            hf_cache=hub,
+            cache_dir=settings.folders.cache,
+            log_level=settings.log_level,
+            options=settings.launch_options,
+            recipe_options=settings.recipe_options,
+        ),
+        env=environ,
+        builtin=BUILTIN_RECIPES,
+        euid=os.geteuid(),
+    )
+
+
+def shipped_manifests() -> Path:
+    """The manifests that come with lemonpod: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parent
+    installed = package / "manifests"
+    return installed if installed.is_dir() else package.parent / "manifests"
+
+
+async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
+    from lemonpod.broker.ports import PortBroker
+    from lemonpod.drivers.process import ProcessDriver
+    from lemonpod.engine.pool import Pool
+    from lemonpod.gateway.app import make_app
+    from lemonpod.gateway.runner import running
+    from lemonpod.inventory.watch import Watcher
+
+    end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end.set)
+
+    inventory = make_inventory(settings, environ)
+    driver = ProcessDriver(settings.folders.cache / "lemonpod", environ, settings.engine)
+    ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
+    pool = Pool(inventory, [driver], ports, settings.engine)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(driver.aclose)
+        for line in await driver.reclaim():
+            log.warning("ended what an earlier server left: %s", line)
+        app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
+        host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
+        stack.push_async_callback(pool.aclose)
+        watcher = Watcher(inventory)
+        await watcher.start()
+        stack.push_async_callback(watcher.aclose)
+        log.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        await end.wait()
+        log.info("ending: %d engine(s) to stop", len(pool.statuses()))

@@ -1,0 +1,168 @@
+"""What is wrong with manifest files before anybody loads them, for `lemonpod manifest validate`.
+
+Everything that discovery would refuse, and what would fail only at load: a `variant_of` whose base gives no
+launch plan, an `extends` that is nowhere, a token that can have no value where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from lemonpod.contract.inherit import resolve_extends
+from lemonpod.contract.location import Path as DocumentPath
+from lemonpod.contract.location import location
+from lemonpod.contract.manifest import Block, Manifest
+from lemonpod.contract.parse import parse_manifest
+from lemonpod.contract.tokens import Template, Token
+from lemonpod.contract.vocabulary import LAUNCH_PLAN_BASES, RESOLVABLE_ENV
+from lemonpod.discovery.catalog import Catalog
+from lemonpod.discovery.paths import DiscoveryPaths
+from lemonpod.discovery.read import MAX_BYTES, read_document
+from lemonpod.discovery.trust import directory_problems, read_trusted
+from lemonpod.errors import ManifestError, Problem, UntrustedFileError
+
+_BASES: Final = ", ".join(LAUNCH_PLAN_BASES)
+_STOP: Final = ("stop_command", "stop_command_args")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What was found in one file; `manifest` is there where it could be read."""
+
+    path: Path
+    manifest: Manifest | None
+    problems: tuple[Problem, ...]
+
+
+def validate_files(
+    files: Sequence[Path], catalog: Catalog, *, paths: DiscoveryPaths, builtin: frozenset[str], euid: int
+) -> tuple[FileReport, ...]:
+    """The findings of each file; files that are given together may extend one another."""
+    reports = [_read(file, paths, euid) for file in files]
+    given = {report.manifest.recipe: report.manifest for report in reports if report.manifest}
+    found = []
+    for report in reports:
+        problems = list(report.problems)
+        if report.manifest is not None:
+            problems += lint(report.manifest, catalog, builtin=builtin, given=given)
+        # A file that is in place may be refused for what lies around it.
+        here = (rejected for rejected in catalog.rejected if rejected.path == report.path.absolute())
+        problems += [problem for rejected in here for problem in rejected.problems]
+        found.append(
+            FileReport(path=report.path, manifest=report.manifest, problems=tuple(dict.fromkeys(problems)))
+        )
+    return tuple(found)
+
+
+def _read(file: Path, paths: DiscoveryPaths, euid: int) -> FileReport:
+    """The file by itself: who could have written it, whether it can be read, whether it is a manifest."""
+    scope = paths.scope_of(file.absolute())
+    problems: list[Problem] = []
+    manifest = None
+    try:
+        if scope:  # elsewhere it does not matter what lies above the file, because it will not stay there
+            problems += directory_problems(file.parent, scope, euid)
+        try:
+            data: bytes | None = read_trusted(file, scope, euid).data
+        except UntrustedFileError as error:
+            problems += error.problems
+            data = _anyhow(file)
+        if data is not None:
+            manifest = parse_manifest(read_document(data, suffix=file.suffix))
+    except ManifestError as error:
+        problems += error.problems
+    except OSError as error:
+        problems.append(Problem(location="", message=f"cannot open file: {error.strerror}"))
+    return FileReport(path=file, manifest=manifest, problems=tuple(problems))
+
+
+def _anyhow(file: Path) -> bytes | None:
+    """What an untrusted file says, so that one run finds the rest of its problems too."""
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def lint(
+    manifest: Manifest,
+    catalog: Catalog,
+    *,
+    builtin: frozenset[str],
+    given: Mapping[str, Manifest] | None = None,
+) -> tuple[Problem, ...]:
+    """What would keep `manifest` from being listed or loaded beside those of `catalog` and `given`."""
+    around = {recipe: descriptor.manifest for recipe, descriptor in catalog.descriptors.items()}
+    around |= {**(given or {}), manifest.recipe: manifest}
+    return tuple(_lint(manifest, around, builtin))
+
+
+def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset[str]) -> Iterator[Problem]:
+    if manifest.recipe in builtin:
+        message = f"recipe '{manifest.recipe}' collides with a built-in backend"
+        yield Problem(location="recipe", message=message, hint="choose another name")
+    if manifest.extends is not None:
+        _, dropped = resolve_extends(around)
+        if manifest.recipe in dropped:
+            yield dropped[manifest.recipe]
+    if manifest.variant_of is not None and manifest.variant_of not in LAUNCH_PLAN_BASES:
+        yield Problem(location="variant_of", message=_no_base(manifest.variant_of, around, builtin))
+    for path, template in _templates(manifest):
+        for token in template.tokens:
+            if why := _never_has_a_value(token, template, path):
+                yield Problem(location=location(path), message=why[0], hint=why[1])
+
+
+def _never_has_a_value(token: Token, template: Template, path: DocumentPath) -> tuple[str, str] | None:
+    """Why no launch can put a value there, and what to do."""
+    in_stop = any(step in _STOP for step in path)
+    match token.name:
+        case "env" if token.argument not in RESOLVABLE_ENV:
+            message = f"environment variable '{token.argument}' is not resolvable"
+            return message, f"manifests may read: {', '.join(sorted(RESOLVABLE_ENV))}"
+        case "pid" if not in_stop:
+            return "token '{pid}' has no value", "it is known to the stop command only"
+        case "custom_args" if template.only_token is None or not isinstance(path[-1], int):
+            hint = "it stands for any number of arguments, so it must be an element of its own"
+            return "token '{custom_args}' has no value", hint
+    return None
+
+
+def _templates(manifest: Manifest) -> Iterator[tuple[DocumentPath, Template]]:
+    """Every template that a launch may resolve, and where it is in the document."""
+    for capability, args in manifest.capability_enable_args.items():
+        yield from (
+            (("capability_enable_args", str(capability), index), text) for index, text in enumerate(args)
+        )
+    for system, blocks in manifest.platforms.items():
+        for accelerator, block in blocks.items():
+            path: DocumentPath = ("platforms", str(system), str(accelerator))
+            yield from _block_templates(path, block)
+            for pattern, override in block.arch.items():
+                yield from _block_templates((*path, "arch", pattern), override)
+
+
+def _block_templates(path: DocumentPath, block: Block) -> Iterator[tuple[DocumentPath, Template]]:
+    for field in fields(block):
+        match value := getattr(block, field.name):
+            case Template():
+                yield (*path, field.name), value
+            case tuple():
+                templates = ((index, text) for index, text in enumerate(value) if isinstance(text, Template))
+                yield from (((*path, field.name, index), text) for index, text in templates)
+            case Mapping() if field.name == "env":
+                yield from (((*path, "env", name), text) for name, text in value.items())
+
+
+def _no_base(base: str, around: Mapping[str, Manifest], builtin: frozenset[str]) -> str:
+    if base in builtin:
+        return f"built-in '{base}' does not expose a launch plan yet; supported bases: {_BASES}"
+    if base in around:
+        return (
+            f"variant_of must name a built-in backend; '{base}' is an external recipe "
+            f"(supported bases: {_BASES})"
+        )
+    return f"variant_of base '{base}' is not a built-in backend (supported bases: {_BASES})"

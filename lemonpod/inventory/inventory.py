@@ -1,0 +1,179 @@
+"""What can be served now: the installed recipes and the registered models, as of the last look at the disk.
+
+Requests read one frozen state from memory. A refresh makes the next state in a thread and puts it in place
+in one step; a running engine keeps the plan that it was started from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.discovery.catalog import Catalog, scan
+from lemonpod.discovery.paths import DiscoveryPaths
+from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
+from lemonpod.host.facts import HostFacts
+from lemonpod.inventory.refresh import Refresh, difference, report
+from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
+from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.request import LaunchRequest, LaunchSettings
+from lemonpod.launch.resolve import resolve
+from lemonpod.models.names import USER_PREFIX, bare_name
+from lemonpod.models.registry import ModelRegistry, Models
+
+_MAX_NAMED: Final = 10
+"""How many models the message for an unknown one lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    catalog: Catalog
+    models: Models
+    servables: Mapping[str, Servable]
+
+
+_NOTHING_YET: Final = _State(
+    Catalog(descriptors=MappingProxyType({}), rejected=()),
+    Models(entries=MappingProxyType({}), problems=(), refused=MappingProxyType({})),
+    MappingProxyType({}),
+)
+
+
+class Inventory:
+    """The recipes and models of this server. Reading is instant; `refresh` is what looks at the disk."""
+
+    def __init__(
+        self,
+        *,
+        paths: DiscoveryPaths,
+        registry: ModelRegistry,
+        hub: Path,
+        facts: HostFacts,
+        settings: LaunchSettings,
+        env: Mapping[str, str],
+        builtin: frozenset[str],
+        euid: int,
+    ) -> None:
+        self.facts = facts
+        self._paths = paths
+        self._registry = registry
+        self._hub = hub
+        self._settings = settings
+        self._env = env
+        self._builtin = builtin
+        self._euid = euid
+        self._state = _NOTHING_YET
+        self._one_refresh = threading.Lock()
+        self._one_waiter = asyncio.Lock()
+        self._last_start = float("-inf")
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._state.catalog
+
+    @property
+    def models(self) -> Models:
+        return self._state.models
+
+    def refresh(self) -> Refresh:
+        """Look at the disk and publish what is there; logs what is new since the last time.
+
+        Blocks, so it belongs in a thread. Of several callers one works at a time.
+        """
+        with self._one_refresh:
+            self._last_start = time.monotonic()
+            old = None if self._state is _NOTHING_YET else self._state
+            before = old.catalog if old else None
+            catalog = scan(self._paths, before, builtin=self._builtin, euid=self._euid)
+            models = self._registry.load()
+            if old and catalog == old.catalog and models is old.models:
+                self._state = replace(old, catalog=catalog)  # equal, but it knows more of the files
+                return Refresh()
+            servables = {
+                id_: make_servable(entry, catalog, self._builtin) for id_, entry in models.entries.items()
+            }
+            self._state = _State(catalog, models, MappingProxyType(servables))
+            result = difference(before, catalog, old.models if old else None, models)
+            report(result, catalog, first=old is None)
+            return result
+
+    async def ready(self) -> None:
+        """Return once the first look at the disk is over."""
+        if self._state is _NOTHING_YET:
+            await self._refreshed()
+
+    def find(self, name: str) -> Servable:
+        """The model that a client calls `name`; raises ModelNotFoundError."""
+        state = self._state
+        entry = state.models.find(name)
+        if entry is None:
+            raise _unknown(name, state.models)
+        return state.servables[entry.id]
+
+    def servables(self) -> tuple[Servable, ...]:
+        """Every registered model, in the order of the file."""
+        return tuple(self._state.servables.values())
+
+    async def lookup(self, name: str) -> Servable:
+        """As `find`, but looks at the disk before it says no: a model may be a moment old."""
+        try:
+            return self.find(name)
+        except ModelNotFoundError:
+            await self._refreshed()
+            return self.find(name)
+
+    async def availability(self, servable: Servable) -> Availability:
+        """Where the model's files are now."""
+        return await asyncio.to_thread(find_files, servable, self._hub)
+
+    async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+        """The plan to start `model` by, from what the files say now."""
+        await self._refreshed()
+        return await asyncio.to_thread(self._plan, model, overrides, port)
+
+    def _plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+        servable = self.find(model)
+        if servable.manifest is None:
+            raise RecipeNotFoundError(
+                servable.recipe_problem or "", hint="lemonpod backends --all lists recipes and refused files"
+            )
+        return resolve(
+            LaunchRequest(
+                manifest=servable.manifest,
+                entry=servable.entry,
+                files=find_files(servable, self._hub).files,
+                overrides=overrides,
+                facts=self.facts,
+                port=port,
+                settings=self._settings,
+                env=self._env,
+            )
+        )
+
+    async def _refreshed(self) -> None:
+        """Wait for a refresh that began after this call; callers at the same time share one thread."""
+        called = time.monotonic()
+        async with self._one_waiter:
+            if self._last_start < called:
+                await asyncio.to_thread(self.refresh)
+
+
+def _unknown(name: str, models: Models) -> ModelNotFoundError:
+    """In Lemonade's words; for a model whose entry is refused, with the reason."""
+    ids = list(models.entries)
+    more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+    available = ", ".join(ids[:_MAX_NAMED]) + more if ids else "none"
+    refused = models.refused.get(USER_PREFIX + bare_name(name))
+    return ModelNotFoundError(
+        f"Model '{name}' was not found. Available models include: {available}. Use 'lemonpod list' or "
+        "GET /api/v1/models?show_all=true to see all available models.",
+        model=name,
+        hint=f"its entry is refused: {refused}" if refused else None,
+    )

@@ -1,0 +1,73 @@
+"""A registered model together with what would serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lemonpod.contract.manifest import Manifest
+from lemonpod.contract.vocabulary import Mode, ModelManagement
+from lemonpod.discovery.catalog import Catalog
+from lemonpod.errors import LaunchError
+from lemonpod.launch.mode import model_mode
+from lemonpod.models.checkpoint import locate_all
+from lemonpod.models.entry import CheckpointFile, ModelEntry
+
+# Made by the engine on its first run, so no part of what must be there before.
+_NPU_CACHE: Final = "npu_cache"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servable:
+    """A model, its recipe's manifest and the mode it is deployed in, or why it cannot be served."""
+
+    entry: ModelEntry
+    manifest: Manifest | None
+    mode: Mode | None
+    recipe_problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """Where a model's files are, and one line for each that must be there and is not."""
+
+    files: Mapping[str, CheckpointFile]
+    missing: tuple[str, ...]
+
+
+def make_servable(entry: ModelEntry, catalog: Catalog, builtin: Collection[str]) -> Servable:
+    """Match a model with its recipe."""
+    descriptor = catalog.descriptors.get(entry.recipe)
+    if descriptor is None:
+        problem = _no_manifest(entry.recipe, catalog, builtin)
+        return Servable(entry=entry, manifest=None, mode=None, recipe_problem=problem)
+    manifest = descriptor.manifest
+    try:
+        mode = model_mode(manifest, entry)
+    except LaunchError as error:
+        return Servable(entry=entry, manifest=manifest, mode=None, recipe_problem=str(error))
+    return Servable(entry=entry, manifest=manifest, mode=mode, recipe_problem=None)
+
+
+def find_files(servable: Servable, hub: Path) -> Availability:
+    """Look for the model's files; reads the disk. A self-managed engine has its own, so it misses none."""
+    files = locate_all(servable.entry.checkpoints, hub)
+    manifest = servable.manifest
+    if manifest is not None and manifest.model_management is ModelManagement.SELF_MANAGED:
+        return Availability(files=files, missing=())
+    missing = tuple(
+        f"{name}: {file.problem}" for name, file in files.items() if file.path is None and name != _NPU_CACHE
+    )
+    return Availability(files=files, missing=missing)
+
+
+def _no_manifest(recipe: str, catalog: Catalog, builtin: Collection[str]) -> str:
+    if recipe in builtin:
+        return f"recipe '{recipe}' is built into Lemonade; lemonpod runs the recipes that manifests describe"
+    for rejected in catalog.rejected:
+        if rejected.recipe == recipe:
+            problem = "; ".join(str(problem) for problem in rejected.problems)
+            return f"the manifest of recipe '{recipe}' was rejected: {rejected.path}: {problem}"
+    return f"no external manifest registered for recipe '{recipe}'"
