@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,10 @@ from yarl import URL
 from lemonpod.engine.pool import EngineLease
 from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.settings import GatewaySettings
+
+
+# From the end of a process's sockets to the news of its exit.
+_EXIT_NOTICE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +72,8 @@ class Exchange:
             raise await _cause(self._lease, error) from error
         except TimeoutError:
             return None
-        if not chunk and not self._is_framed() and await self._lease.why() is not None:
-            # With neither a length nor chunks, the end of the connection looks the same dead or alive.
-            raise await _cause(self._lease, EOFError())
+        if not chunk and not self._is_framed():
+            await self._check_end()
         return chunk
 
     async def read_all(self, limit: int) -> tuple[bytes, bool]:
@@ -83,6 +86,13 @@ class Exchange:
             pieces.append(chunk)
             size += len(chunk)
         return b"".join(pieces), False
+
+    async def _check_end(self) -> None:
+        """With neither a length nor chunks, the end of the connection looks the same dead or alive."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_EXIT_NOTICE):
+                if await self._lease.why() is not None:
+                    raise await _cause(self._lease, EOFError())
 
     def _is_framed(self) -> bool:
         return "Content-Length" in self.headers or "Transfer-Encoding" in self.headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from aiohttp import ClientSession, web
@@ -16,6 +17,7 @@ SETTINGS: Final = web.AppKey("settings", GatewaySettings)
 INVENTORY: Final = web.AppKey("inventory", Inventory)
 POOL: Final = web.AppKey("pool", Pool)
 SESSION: Final = web.AppKey("session", ClientSession)
+CONFIG_DIR: Final = web.AppKey("config_dir", Path)
 STATS: Final = web.AppKey("stats", Stats)
 SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
 

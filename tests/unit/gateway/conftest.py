@@ -1,23 +1,17 @@
-"""A gateway in front of engines that are the test's own scripts."""
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.world import Start, World, start_world
+from tests.unit.gateway.world import Starter
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
-    """Starts gateways, and ends them with the test."""
-    worlds: list[World] = []
-
-    async def begin(*args: object, **kwargs: object) -> World:
-        worlds.append(await start_world(*args, **kwargs))
-        return worlds[-1]
-
-    yield begin
-    for world in worlds:
-        await world.aclose()
+async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
+    """Starts gateways in front of scripted engines, and ends them with the test."""
+    # Scripted engines tell of their death at once; a test that breaks a connection need not wait for it.
+    monkeypatch.setattr("lemonpod.engine.instance.WHY_TIMEOUT", 0.05)
+    async with Starter(tmp_path) as starter:
+        yield starter

@@ -8,7 +8,7 @@ import time
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import Client, as_chunk, chunked, message
-from tests.unit.gateway.world import Start
+from tests.unit.gateway.world import Starter
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m"}'
@@ -20,7 +20,7 @@ async def silent(connection: Connection) -> None:
     await connection.gone()
 
 
-async def test_h02_before_the_first_byte(start: Start) -> None:
+async def test_h02_before_the_first_byte(start: Starter) -> None:
     world = await start(silent)
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))
@@ -31,7 +31,7 @@ async def test_h02_before_the_first_byte(start: Start) -> None:
     await world.until(lambda: world.driver.hung_up == 1)
 
 
-async def test_h03_in_the_middle_while_the_engine_is_silent(start: Start) -> None:
+async def test_h03_in_the_middle_while_the_engine_is_silent(start: Starter) -> None:
     async def one_chunk(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked("text/plain", b"a", end=False))
@@ -48,7 +48,7 @@ async def test_h03_in_the_middle_while_the_engine_is_silent(start: Start) -> Non
     await world.until(lambda: world.driver.hung_up == 1)
 
 
-async def test_h03_by_a_polite_end_of_the_connection(start: Start) -> None:
+async def test_h03_by_a_polite_end_of_the_connection(start: Starter) -> None:
     world = await start(silent)
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))
@@ -59,7 +59,7 @@ async def test_h03_by_a_polite_end_of_the_connection(start: Start) -> None:
     await world.until(lambda: world.driver.hung_up == 1)
 
 
-async def test_h03_without_reading_while_the_engine_floods(start: Start) -> None:
+async def test_h03_without_reading_while_the_engine_floods(start: Starter) -> None:
     async def flood(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked(EVENTS, end=False))
@@ -77,10 +77,10 @@ async def test_h03_without_reading_while_the_engine_floods(start: Start) -> None
     client.abort()
 
     await world.until(lambda: world.driver.hung_up == 1)
-    await world.until(lambda: not world.busy)
+    await world.until(lambda: not world.pool.statuses()[0].in_flight)
 
 
-async def test_two_leave_and_the_third_is_served(start: Start) -> None:
+async def test_two_leave_and_the_third_is_served(start: Starter) -> None:
     go_on = asyncio.Event()
 
     async def waits(connection: Connection) -> None:
@@ -108,7 +108,7 @@ async def test_two_leave_and_the_third_is_served(start: Start) -> None:
     assert await clients[1].chunk() == b"data: [DONE]\n\n"
 
 
-async def test_during_the_load(start: Start) -> None:
+async def test_during_the_load(start: Starter) -> None:
     world = await start(silent)
     world.driver.ready.clear()
     client = await world.client()
@@ -121,7 +121,7 @@ async def test_during_the_load(start: Start) -> None:
     assert not world.driver.received
 
 
-async def test_one_of_two_during_the_load(start: Start) -> None:
+async def test_one_of_two_during_the_load(start: Starter) -> None:
     async def answer(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked("text/plain", b"fine"))
@@ -141,7 +141,7 @@ async def test_one_of_two_during_the_load(start: Start) -> None:
     assert len(world.driver.received) == 1
 
 
-async def test_while_its_body_is_still_coming(start: Start) -> None:
+async def test_while_its_body_is_still_coming(start: Starter) -> None:
     world = await start(silent, settings=GatewaySettings(body_timeout=60))
     client = await world.client()
     await client.send(message("POST", CHAT, {"Content-Length": "100"}, b"{"))
@@ -152,7 +152,7 @@ async def test_while_its_body_is_still_coming(start: Start) -> None:
     assert not world.driver.engines
 
 
-async def test_h41_many_silent_streams_leave_room_for_the_rest(start: Start) -> None:
+async def test_h41_many_silent_streams_leave_room_for_the_rest(start: Starter) -> None:
     async def opens(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked(EVENTS, b"data: a\n\n", end=False))

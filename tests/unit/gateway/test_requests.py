@@ -12,7 +12,7 @@ import pytest
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import as_chunk, message, ok
-from tests.unit.gateway.world import Start
+from tests.unit.gateway.world import Starter
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"user.m","messages":[]}'
@@ -23,7 +23,7 @@ async def answer(connection: Connection) -> None:
     await connection.send(ok(b"{}"))
 
 
-async def test_the_body_arrives_byte_for_byte_but_for_the_models_id(start: Start) -> None:
+async def test_the_body_arrives_byte_for_byte_but_for_the_models_id(start: Starter) -> None:
     world = await start(answer)
     body = b'{ "seed":12345678901234567890123,\r\n"model" :\t"m:latest","x":"\\ud800\\u00e9\xc3\xa9","t":1e999 }'
 
@@ -32,7 +32,7 @@ async def test_the_body_arrives_byte_for_byte_but_for_the_models_id(start: Start
     assert world.driver.received[0].body == body.replace(b'"m:latest"', b'"user.m"')
 
 
-async def test_h17_the_query_stays_as_it_is(start: Start) -> None:
+async def test_h17_the_query_stays_as_it_is(start: Starter) -> None:
     world = await start(answer)
     query = "api-version=2024-10-21&x=a%2Bb&x=c+d&empty=&&y&%7e~|{}[]^'\"<>"
 
@@ -41,7 +41,7 @@ async def test_h17_the_query_stays_as_it_is(start: Start) -> None:
     assert world.driver.received[0].target == f"{CHAT}?{query}"
 
 
-async def test_a_query_with_raw_bytes_is_refused(start: Start) -> None:
+async def test_a_query_with_raw_bytes_is_refused(start: Starter) -> None:
     world = await start(answer)
 
     reply = await world.raw(
@@ -68,21 +68,21 @@ async def test_a_query_with_raw_bytes_is_refused(start: Start) -> None:
         "/v1/slots;x",
     ],
 )
-async def test_h15_a_path_is_what_it_says_or_nothing(start: Start, target: str) -> None:
+async def test_h15_a_path_is_what_it_says_or_nothing(start: Starter, target: str) -> None:
     world = await start(answer, capabilities=["chat_completion", "slots"])
 
     assert (await world.get(target)).status == 404
     assert not world.driver.received
 
 
-async def test_h15_an_escaped_letter_is_that_letter_for_the_gate_too(start: Start) -> None:
+async def test_h15_an_escaped_letter_is_that_letter_for_the_gate_too(start: Starter) -> None:
     world = await start(answer)
 
     assert (await world.get("/v1/%73lots?model=m")).error["type"] == "unsupported_operation"
     assert not world.driver.received
 
 
-async def test_h07_expect_is_answered_here_and_not_passed_on(start: Start) -> None:
+async def test_h07_expect_is_answered_here_and_not_passed_on(start: Starter) -> None:
     world = await start(answer)
     client = await world.client()
     await client.send(
@@ -98,7 +98,7 @@ async def test_h07_expect_is_answered_here_and_not_passed_on(start: Start) -> No
     assert world.driver.received[0].value("Expect") is None
 
 
-async def test_h09_hop_by_hop_headers_and_secrets_stay_here(start: Start) -> None:
+async def test_h09_hop_by_hop_headers_and_secrets_stay_here(start: Starter) -> None:
     world = await start(answer)
     sent = {
         "Connection": "close, X-Secret",
@@ -122,7 +122,7 @@ async def test_h09_hop_by_hop_headers_and_secrets_stay_here(start: Start) -> Non
     assert world.driver.received[0].value("Connection") == "close"
 
 
-async def test_a_header_that_is_not_utf8_does_no_harm(start: Start) -> None:
+async def test_a_header_that_is_not_utf8_does_no_harm(start: Starter) -> None:
     world = await start(answer)
 
     assert (await world.post(CHAT, BODY, {"X-Name": "caf\xe9", "X-Other": "1"})).status == 200
@@ -130,7 +130,7 @@ async def test_a_header_that_is_not_utf8_does_no_harm(start: Start) -> None:
 
 
 @pytest.mark.parametrize("sent", [None, "gzip, br;q=0.5"])
-async def test_h01_the_engine_is_asked_for_what_the_client_accepts(start: Start, sent: str | None) -> None:
+async def test_h01_the_engine_is_asked_for_what_the_client_accepts(start: Starter, sent: str | None) -> None:
     world = await start(answer)
 
     await world.post(CHAT, BODY, {"Accept-Encoding": sent} if sent else None)
@@ -146,7 +146,7 @@ async def test_h01_the_engine_is_asked_for_what_the_client_accepts(start: Start,
         ("", "application/json"),
     ],
 )
-async def test_a_json_body_is_called_json(start: Start, sent: str, seen: str) -> None:
+async def test_a_json_body_is_called_json(start: Starter, sent: str, seen: str) -> None:
     world = await start(answer)
 
     await world.post(CHAT, BODY, {"Content-Type": sent})
@@ -157,7 +157,7 @@ async def test_a_json_body_is_called_json(start: Start, sent: str, seen: str) ->
 @pytest.mark.parametrize(
     ("coding", "packed"), [("gzip", gzip.compress(BODY)), ("deflate", zlib.compress(BODY))]
 )
-async def test_h23_a_compressed_body_arrives_inflated(start: Start, coding: str, packed: bytes) -> None:
+async def test_h23_a_compressed_body_arrives_inflated(start: Starter, coding: str, packed: bytes) -> None:
     world = await start(answer)
 
     assert (await world.post(CHAT, packed, {"Content-Encoding": coding})).status == 200
@@ -168,7 +168,7 @@ async def test_h23_a_compressed_body_arrives_inflated(start: Start, coding: str,
     assert received.values("Content-Length") == [str(len(BODY))]
 
 
-async def test_h23_a_bomb_is_measured_inflated(start: Start) -> None:
+async def test_h23_a_bomb_is_measured_inflated(start: Starter) -> None:
     world = await start(answer, settings=GatewaySettings(max_body=10_000))
     bomb = gzip.compress(b'{"model":"m","x":"' + b"0" * 50_000_000 + b'"}')
 
@@ -189,7 +189,7 @@ async def test_h23_a_bomb_is_measured_inflated(start: Start) -> None:
         ("gzip, gzip", gzip.compress(gzip.compress(BODY))),
     ],
 )
-async def test_h23_a_body_that_cannot_be_inflated_is_refused(start: Start, coding: str, body: bytes) -> None:
+async def test_h23_a_body_that_cannot_be_inflated_is_refused(start: Starter, coding: str, body: bytes) -> None:
     world = await start(answer)
 
     assert (await world.post(CHAT, body, {"Content-Encoding": coding})).status == 400
@@ -213,7 +213,7 @@ async def test_h23_a_body_that_cannot_be_inflated_is_refused(start: Start, codin
         b"model=m",
     ],
 )
-async def test_h21_a_body_that_engines_might_read_differently_is_refused(start: Start, body: bytes) -> None:
+async def test_h21_a_body_that_engines_might_read_differently_is_refused(start: Starter, body: bytes) -> None:
     world = await start(answer)
 
     reply = await world.post(CHAT, body, {"Content-Length": str(len(body))})
@@ -223,7 +223,7 @@ async def test_h21_a_body_that_engines_might_read_differently_is_refused(start: 
     assert not world.driver.received
 
 
-async def test_h43_chunks_extensions_and_trailers_become_one_length(start: Start) -> None:
+async def test_h43_chunks_extensions_and_trailers_become_one_length(start: Starter) -> None:
     world = await start(answer)
     head = message("POST", CHAT, {"Transfer-Encoding": "chunked", "Trailer": "X"})
 
@@ -252,7 +252,7 @@ async def test_h43_chunks_extensions_and_trailers_become_one_length(start: Start
         b"Content-Length : 2\r\n",
     ],
 )
-async def test_h43_two_ways_to_read_a_length_are_one_too_many(start: Start, headers: bytes) -> None:
+async def test_h43_two_ways_to_read_a_length_are_one_too_many(start: Starter, headers: bytes) -> None:
     world = await start(answer)
 
     reply = await world.raw(
@@ -263,7 +263,7 @@ async def test_h43_two_ways_to_read_a_length_are_one_too_many(start: Start, head
     assert not world.driver.received
 
 
-async def test_h43_a_body_that_stops_coming_is_given_up(start: Start) -> None:
+async def test_h43_a_body_that_stops_coming_is_given_up(start: Starter) -> None:
     world = await start(answer, settings=GatewaySettings(body_timeout=0.05))
 
     reply = await world.raw(message("POST", CHAT, {"Content-Length": "20"}, b"{}"))
@@ -273,7 +273,7 @@ async def test_h43_a_body_that_stops_coming_is_given_up(start: Start) -> None:
     assert not world.driver.received
 
 
-async def test_h43_an_absolute_target_is_its_path(start: Start) -> None:
+async def test_h43_an_absolute_target_is_its_path(start: Starter) -> None:
     world = await start(answer)
 
     assert (await world.post(f"http://elsewhere.example{CHAT}?a=1", BODY)).status == 200
@@ -281,7 +281,7 @@ async def test_h43_an_absolute_target_is_its_path(start: Start) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_h43_a_body_over_the_limit_is_refused_with_the_limit(start: Start, chunked: bool) -> None:
+async def test_h43_a_body_over_the_limit_is_refused_with_the_limit(start: Starter, chunked: bool) -> None:
     world = await start(answer, settings=GatewaySettings(max_body=100))
     headers = {"Transfer-Encoding": "chunked"} if chunked else {}
     body = as_chunk(b"x" * 101) if chunked else b"x" * 101
@@ -293,7 +293,7 @@ async def test_h43_a_body_over_the_limit_is_refused_with_the_limit(start: Start,
     assert "max_body" in reply.error["message"]
 
 
-async def test_a_big_body_passes_whole(start: Start) -> None:
+async def test_a_big_body_passes_whole(start: Starter) -> None:
     world = await start(answer)
     body = b'{"model":"m","image":"' + b"A" * (5 << 20) + b'"}'
 
@@ -301,7 +301,7 @@ async def test_a_big_body_passes_whole(start: Start) -> None:
     assert world.driver.received[0].body == body.replace(b'"m"', b'"user.m"')
 
 
-async def test_h11_every_request_has_a_connection_of_its_own(start: Start) -> None:
+async def test_h11_every_request_has_a_connection_of_its_own(start: Starter) -> None:
     async def resets_when_reused(connection: Connection) -> None:
         await connection.request()
         await connection.send(ok(b"{}"))
@@ -313,7 +313,7 @@ async def test_h11_every_request_has_a_connection_of_its_own(start: Start) -> No
     assert [(await world.post(CHAT, BODY)).status for _ in range(3)] == [200, 200, 200]
 
 
-async def test_h33_one_clients_cookie_is_not_anothers(start: Start) -> None:
+async def test_h33_one_clients_cookie_is_not_anothers(start: Starter) -> None:
     async def sets_a_cookie(connection: Connection) -> None:
         await connection.request()
         await connection.send(ok(b"{}", "application/json", "Set-Cookie: sid=alice; Path=/"))
@@ -328,7 +328,7 @@ async def test_h33_one_clients_cookie_is_not_anothers(start: Start) -> None:
 
 
 async def test_h35_a_proxy_in_the_environment_is_not_asked(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    start: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -339,14 +339,14 @@ async def test_h35_a_proxy_in_the_environment_is_not_asked(
 
 
 @pytest.mark.parametrize("prefix", ["/api/v0", "/api/v1", "/v0", "/v1"])
-async def test_every_prefix_leads_to_the_same_engine_path(start: Start, prefix: str) -> None:
+async def test_every_prefix_leads_to_the_same_engine_path(start: Starter, prefix: str) -> None:
     world = await start(answer)
 
     assert (await world.post(f"{prefix}/chat/completions", BODY)).status == 200
     assert world.driver.received[0].target == "/v1/chat/completions"
 
 
-async def test_a_pipelined_second_request_is_answered_too(start: Start) -> None:
+async def test_a_pipelined_second_request_is_answered_too(start: Starter) -> None:
     world = await start(answer)
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY) + message("GET", "/live"))
@@ -355,7 +355,7 @@ async def test_a_pipelined_second_request_is_answered_too(start: Start) -> None:
     assert (await client.reply()).json == {"status": "ok"}
 
 
-async def test_many_small_pieces_make_one_body(start: Start) -> None:
+async def test_many_small_pieces_make_one_body(start: Starter) -> None:
     world = await start(answer)
     client = await world.client()
     for byte in message("POST", CHAT, {}, BODY):
