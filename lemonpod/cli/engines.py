@@ -64,7 +64,7 @@ def run(
     host: ServerHost = LOOPBACK,
     port: ServerPort = PORT,
     api_key: ApiKey = None,
-) -> int:
+) -> None:
     """Ask a model one thing and stream its answer. Ctrl-C ends the engine's work."""
     from lemonpod.cli.client import Client
 
@@ -84,12 +84,11 @@ def run(
             event = json.loads(line.removeprefix("data:"))
             if error := event.get("error"):
                 typer.echo(f"\nerror: {error['message']}", err=True)
-                return 1
+                raise typer.Exit(1)
             for choice in event.get("choices", []):
                 typer.echo(choice.get("delta", {}).get("content") or "", nl=False)
                 sys.stdout.flush()
     typer.echo()
-    return 0
 
 
 def status(

@@ -41,7 +41,7 @@ def doctor(
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
-) -> int:
+) -> None:
     """Examine folders, manifests, models and the server, and say what to do. Exits 1 on any finding."""
     from lemonpod.cli.examine import examine
 
@@ -53,4 +53,5 @@ def doctor(
             typer.echo(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.found}")
             if check.fix:
                 typer.echo(f"     fix: {check.fix}")
-    return 0 if all(check.ok for check in checks) else 1
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)

@@ -22,7 +22,7 @@ def validate(
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
-) -> int:
+) -> None:
     """Report everything wrong with manifests, also what would only fail at load. Exits 1 on any finding."""
     from lemonpod.discovery.read import SUFFIXES
 
@@ -44,7 +44,8 @@ def validate(
                 typer.echo(f"{report.path}: {problem}")
             if not report.problems:
                 typer.echo(f"{report.path}: ok")
-    return 1 if any(report.problems for report in reports) else 0
+    if any(report.problems for report in reports):
+        raise typer.Exit(1)
 
 
 def _manifest_files(given: Iterable[Path], suffixes: Collection[str]) -> Iterator[Path]:

@@ -113,7 +113,9 @@ class Starter:
         """
         backends = self.folder / "backends"
         backends.mkdir(mode=0o755)
-        own = make_document(recipe=RECIPE, display_name="Test <engine>", capabilities=capabilities, **document)
+        own = make_document(
+            recipe=RECIPE, display_name="Test <engine>", capabilities=capabilities, **document
+        )
         _write(backends / f"{RECIPE}.json", json.dumps(own))
         for name, text in (files or {}).items():
             _write(backends / name, text)
