@@ -14,9 +14,7 @@ from lemonpod.launch.options import Options
 from lemonpod.launch.plan import Resolved
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import match_arch
-from lemonpod.models.entry import CheckpointFile
-
-MAIN: Final = "main"
+from lemonpod.models.entry import MAIN, CheckpointFile
 
 _HINTS: Final = {
     "pid": "it is known to the stop command only",

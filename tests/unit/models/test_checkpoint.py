@@ -81,13 +81,15 @@ def test_m05_an_unfinished_download_is_none(tmp_path: Path, leftover: str, text:
     assert "not finished" in problem(tmp_path, text)
 
 
-@pytest.mark.parametrize("state", ["empty", "dangling", "absent", "no snapshot"])
+@pytest.mark.parametrize("state", ["empty", "dangling", "loop", "absent", "no snapshot"])
 def test_m05_a_file_without_content_is_unfinished(tmp_path: Path, state: str) -> None:
     snapshot = make_repo(tmp_path)
     if state == "empty":
         (snapshot / "m.gguf").write_bytes(b"")
     elif state == "dangling":
         (snapshot / "m.gguf").symlink_to("../../blobs/gone")
+    elif state == "loop":
+        (snapshot / "m.gguf").symlink_to("m.gguf")
     else:
         (snapshot.parents[1] / "blobs" / "e.incomplete").write_text("x")
     if state == "no snapshot":
