@@ -22,6 +22,8 @@ LemonpodError
     ├─ ModelNotFoundError
     ├─ ModelNotLoadedError
     ├─ UnsupportedOperationError
+    ├─ WrongModelTypeError
+    ├─ MalformedRequestError    a body that cannot be read, or lacks what the route needs
     ├─ RequestTooLargeError
     ├─ RequestTimeoutError
     ├─ UnauthorizedError
@@ -196,6 +198,16 @@ class ModelNotLoadedError(RequestError):
 
 class UnsupportedOperationError(RequestError):
     code = "unsupported_operation"
+
+
+class WrongModelTypeError(RequestError):
+    """The model is deployed as something else than what the route is for."""
+
+    code = "invalid_request_error"
+
+
+class MalformedRequestError(RequestError):
+    code = "malformed_request"
 
 
 class RequestTooLargeError(RequestError):

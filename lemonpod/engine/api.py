@@ -29,6 +29,8 @@ class ExitStatus:
     signal: int | None = None
     wanted: bool = False
     """We asked it to end: no crash, whatever the code."""
+    left_behind: tuple[str, ...] = ()
+    """What its main process did not take along when it ended by itself, as `sleep (pid 12)`."""
 
     def __str__(self) -> str:
         if self.signal is not None:
@@ -36,10 +38,12 @@ class ExitStatus:
                 name = signal.Signals(self.signal).name
             except ValueError:
                 name = "unknown signal"
-            return f"killed by signal {self.signal} ({name})"
-        if self.code is not None:
-            return f"exited with code {self.code}"
-        return "ended in an unknown way"
+            text = f"killed by signal {self.signal} ({name})"
+        elif self.code is not None:
+            text = f"exited with code {self.code}"
+        else:
+            text = "ended in an unknown way"
+        return f"{text} and left {', '.join(self.left_behind)} behind" if self.left_behind else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,9 @@ class Engine(Protocol):
         engine EngineExitedError.
         """
 
+    async def diagnose(self) -> str:
+        """For people: why the last probe said no, and what the engine listens on instead."""
+
     async def inspect(self) -> EngineStatus:
         """The truth from the operating system, not from memory. Before `start`: CREATED."""
 
@@ -99,17 +106,21 @@ class Engine(Protocol):
         Ends when the engine has ended. A slow reader loses the oldest lines; it never slows the engine.
         """
 
-    def log_tail(self, count: int) -> Sequence[str]:
+    def log_tail(self, count: int) -> tuple[str, ...]:
         """The last `count` lines, oldest first."""
 
     async def wait(self) -> ExitStatus:
-        """Wait for the engine's end. Many may wait; a cancelled waiter changes nothing."""
+        """Wait for the main process's end. Many may wait; a cancelled waiter changes nothing.
+
+        An engine that ended by itself still wants `stop`, which clears away what it left.
+        """
 
     async def stop(self, *, grace: float) -> ExitStatus:
         """Run the stop command, then TERM to the whole tree, after `grace` seconds KILL.
 
         Returns when every descendant is gone and the port is free, or raises EngineError naming what is
-        still there. Idempotent. A cancelled caller does not end the stopping.
+        still there. Idempotent; a second call with a shorter grace hurries the first, and `grace=0` means
+        at once, without the stop command. A cancelled caller does not end the stopping.
         """
 
 

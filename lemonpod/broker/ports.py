@@ -1,0 +1,99 @@
+"""Loopback ports for engines: one owner at a time, tested by binding, held until the engine may bind."""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Final, Self
+
+from lemonpod.errors import NoPortError
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class PortLease:
+    """The right to one port. Leaving the `with` block, or `release`, gives it back."""
+
+    def __init__(self, broker: PortBroker, port: int, held: socket.socket) -> None:
+        self.port = port
+        self._broker = broker
+        self._held = held
+
+    def hand_over(self) -> None:
+        """Free the port for the engine that is about to bind it; it stays leased."""
+        self._held.close()
+
+    def release(self) -> None:
+        """Idempotent."""
+        self._held.close()
+        self._broker._give_back(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class PortBroker:
+    """Leases the ports from `first` to `last`, both included, going round so that a freed port rests."""
+
+    def __init__(self, first: int, last: int) -> None:
+        if not 1 <= first <= last <= 65535:
+            raise ValueError(f"{first}-{last} is no range of ports")
+        self._first = first
+        self._last = last
+        self._next = first
+        self._leases: dict[int, PortLease] = {}
+
+    @property
+    def leased(self) -> frozenset[int]:
+        return frozenset(self._leases)
+
+    def lease(self) -> PortLease:
+        """The next free port; raises NoPortError."""
+        count = self._last - self._first + 1
+        for step in range(count):
+            port = self._first + (self._next - self._first + step) % count
+            if port not in self._leases and (held := claim(LOOPBACK, port)):
+                lease = self._leases[port] = PortLease(self, port, held)
+                self._next = port + 1
+                return lease
+        taken = count - len(self._leases)
+        raise NoPortError(
+            f"no free port from {self._first} to {self._last}: "
+            f"{len(self._leases)} leased to engines, {taken} taken by other programs",
+            hint="unload a model, or widen the range",
+        )
+
+    def _give_back(self, lease: PortLease) -> None:
+        if self._leases.get(lease.port) is lease:
+            del self._leases[lease.port]
+
+
+def claim(host: str, port: int) -> socket.socket | None:
+    """A socket that holds the port, or None where it cannot be had.
+
+    SO_REUSEADDR lets closed connections in TIME_WAIT not count, while a listener on this address or on the
+    wildcard does. Listening, not only binding, keeps out other holders that set SO_REUSEADDR too.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host, port))
+        held.listen(1)
+    except OSError:
+        held.close()
+        return None
+    return held
+
+
+def is_free(host: str, port: int) -> bool:
+    """Nobody listens there now."""
+    held = claim(host, port)
+    if held is not None:
+        held.close()
+    return held is not None

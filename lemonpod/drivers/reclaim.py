@@ -1,0 +1,87 @@
+"""Ending what a dead server left running."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from lemonpod.drivers import tree
+from lemonpod.drivers.environment import MARKER, engine_environment
+from lemonpod.drivers.state import DeadRun, EngineRecord, dead_runs
+from lemonpod.drivers.stop_command import run_stop_command
+from lemonpod.engine.settings import EngineSettings
+
+log = logging.getLogger(__name__)
+
+
+async def reclaim(folder: Path, environ: Mapping[str, str], settings: EngineSettings) -> list[str]:
+    """End the engines of all dead runs recorded in `folder`; one line for each engine ended."""
+    told: list[str] = []
+    runs = await asyncio.to_thread(dead_runs, folder)
+    try:
+        for run in runs:
+            told += await _end_run(run, environ, settings)
+    finally:
+        for run in runs:
+            run.close()
+    return told
+
+
+async def _end_run(run: DeadRun, environ: Mapping[str, str], settings: EngineSettings) -> list[str]:
+    alive = [record for record in run.engines if _is_same(record)]
+    for record in alive:
+        if record.stop:
+            environment = engine_environment(
+                environ, {}, marker=f"{run.id}/stop", programs=os.path.dirname(sys.executable)
+            )
+            await run_stop_command(
+                record.stop,
+                env=environment,
+                cwd=None,
+                timeout=settings.stop_command_timeout,
+                at_once=asyncio.Event(),
+                emit=lambda lines: log.info("%s", b"\n".join(lines).decode("utf-8", "replace")),
+            )
+
+    def members() -> list[psutil.Process]:
+        roots = {record.pid for record in alive if _is_same(record)}
+        return tree.members(lambda value: value.startswith(f"{run.id}/"), roots=roots)
+
+    found = await asyncio.to_thread(members)
+    owners = {process.pid: _number(process) for process in found}
+    kill_at = time.monotonic() + settings.stop_grace
+    survivors = await tree.end(members, lambda: kill_at)
+    if survivors:
+        names = ", ".join(tree.describe(process) for process in survivors)
+        log.error("processes of an earlier run cannot be ended: %s", names)
+    else:
+        run.forget()
+    ended = {
+        record.number: record for record in run.engines if record in alive or record.number in owners.values()
+    }
+    lines = [
+        f"ended the engine of {record.model} (pid {record.pid}, port {record.port}), left by an earlier run"
+        for record in ended.values()
+    ]
+    strays = [pid for pid, number in owners.items() if number is not None and number not in ended]
+    return lines + [f"ended process {pid}, left by an earlier run" for pid in strays]
+
+
+def _is_same(record: EngineRecord) -> bool:
+    """The recorded process is still there; a recycled pid has another creation time."""
+    return tree.created(record.pid) == record.create_time
+
+
+def _number(process: psutil.Process) -> int | None:
+    """The number of the engine that a process belongs to, by its marker."""
+    try:
+        return int(process.environ().get(MARKER, "").split("/")[1])
+    except (psutil.Error, OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,178 @@
+"""The processes of an engine, however they detached themselves, and the ports they listen on.
+
+A process belongs to an engine when it is a descendant of its main process, lives in the session that was
+made for it, or carries its marker in the environment. What looks at all processes blocks: it is called in
+threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import psutil
+
+from lemonpod.drivers.environment import MARKER
+
+Find: TypeAlias = Callable[[], list[psutil.Process]]
+
+POLL_INTERVAL: Final = 0.02
+KILL_TIMEOUT: Final = 5.0
+"""Nothing outlives a KILL this long but a process inside the kernel, in a driver call that does not end."""
+CLOCK_SLACK: Final = 2.0
+"""Creation times are told from the boot time, which moves when the clock is set."""
+
+_WILDCARDS: Final = ("0.0.0.0", "::", "")  # noqa: S104  compared with, never bound
+_MAPPED: Final = "::ffff:"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A TCP socket that takes connections, and who holds it as far as we may know."""
+
+    host: str
+    port: int
+    pid: int | None
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def accepts(self, host: str) -> int:
+        """How closely this socket matches a connection to `host`; 0 where it does not."""
+        if self.host.removeprefix(_MAPPED) == host:
+            return 3
+        if self.host in _WILDCARDS:
+            return 2 if (":" in self.host) == (":" in host) else 1
+        return 0
+
+
+def created(pid: int) -> float | None:
+    """The creation time of a process, which with its pid names it for ever; None where it is gone."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def members(
+    marker: Callable[[str], bool], *, roots: Collection[int] = (), born_after: float = 0.0
+) -> list[psutil.Process]:
+    """The living processes with a fitting marker, the sessions and the descendants of `roots`.
+
+    A root must not have been reaped: while it is a zombie no stranger can get its pid, nor its session id.
+    """
+    parents: dict[int, int] = {}
+    found: dict[int, psutil.Process] = {}
+    young: dict[int, psutil.Process] = {}
+    for pid in psutil.pids():
+        with suppress(psutil.Error, ProcessLookupError, PermissionError):
+            process = psutil.Process(pid)
+            if process.create_time() < born_after - CLOCK_SLACK:
+                continue
+            young[pid] = process
+            parents[pid] = process.ppid()
+            if pid in roots or os.getsid(pid) in roots or _is_marked(process, marker):
+                found[pid] = process
+    belongs = {*found, *roots}
+    grew = True
+    while grew:
+        heirs = {pid for pid, parent in parents.items() if parent in belongs} - belongs
+        belongs |= heirs
+        found |= {pid: young[pid] for pid in heirs}
+        grew = bool(heirs)
+    return [process for process in found.values() if lives(process)]
+
+
+def _is_marked(process: psutil.Process, marker: Callable[[str], bool]) -> bool:
+    try:
+        value = process.environ().get(MARKER)
+    except (psutil.Error, OSError):
+        return False  # another user's: none that we could have started, or end
+    return value is not None and marker(value)
+
+
+def lives(process: psutil.Process) -> bool:
+    """The very process is still there, and no zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def describe(process: psutil.Process) -> str:
+    """As `sleep (pid 12)`; with its state where that tells why a signal does not help."""
+    name, state = "?", ""
+    with suppress(psutil.Error):
+        name = process.name()
+        if process.status() == psutil.STATUS_DISK_SLEEP:
+            state = ", in an uninterruptible wait"
+    return f"{name} (pid {process.pid}{state})"
+
+
+def usage(processes: Iterable[psutil.Process]) -> tuple[float, int, int]:
+    """CPU seconds so far, resident bytes, and the number of processes."""
+    seconds, resident, count = 0.0, 0, 0
+    for process in processes:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            resident += process.memory_info().rss
+            seconds += times.user + times.system
+            count += 1
+    return seconds, resident, count
+
+
+def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    """Signal each; psutil makes sure that no pid went to another process meanwhile."""
+    for process in processes:
+        with suppress(psutil.Error, OSError):
+            process.send_signal(number)
+
+
+async def end(find: Find, kill_at: Callable[[], float]) -> list[psutil.Process]:
+    """TERM all that `find` finds, KILL them from `kill_at` on (monotonic; it may move); who is left.
+
+    Looks again until nobody is found: a process may fork faster than it is signalled.
+    """
+    warned: set[psutil.Process] = set()
+    left = await asyncio.to_thread(find)
+    while left and time.monotonic() < kill_at():
+        send((process for process in left if process not in warned), signal.SIGTERM)
+        warned.update(left)
+        await asyncio.sleep(POLL_INTERVAL)
+        left = [process for process in left if lives(process)] or await asyncio.to_thread(find)
+    give_up_at = time.monotonic() + KILL_TIMEOUT
+    while left and time.monotonic() < give_up_at:
+        send(left, signal.SIGKILL)
+        await asyncio.sleep(POLL_INTERVAL)
+        left = [process for process in left if lives(process)] or await asyncio.to_thread(find)
+    return left
+
+
+def listeners_of(processes: Iterable[psutil.Process]) -> list[Listener]:
+    """What the processes listen on. Raises psutil.AccessDenied where one does not let itself be asked."""
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            found += [
+                Listener(connection.laddr.ip, connection.laddr.port, process.pid)
+                for connection in process.net_connections(kind="tcp")
+                if connection.status == psutil.CONN_LISTEN and connection.laddr
+            ]
+    return found
+
+
+def listeners_on(host: str, port: int) -> list[Listener]:
+    """The sockets of this machine that a connection to this place may reach: the closest matches."""
+    found = [
+        Listener(connection.laddr.ip, connection.laddr.port, connection.pid)
+        for connection in psutil.net_connections(kind="tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
+    ]
+    closest = max((listener.accepts(host) for listener in found), default=0)
+    return [listener for listener in found if closest and listener.accepts(host) == closest]

@@ -1,0 +1,109 @@
+"""Load, unload, an engine's log, and the end of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.engine.api import LogLine
+from lemonpod.errors import MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
+from lemonpod.gateway import keys
+from lemonpod.gateway.intake import read_body
+from lemonpod.gateway.json_body import peek
+from lemonpod.gateway.models_api import main_checkpoint
+
+_NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "merge_args"})
+
+
+async def load(request: web.Request) -> web.Response:
+    """Start a model's engine, or restart it where the options differ, and wait until it is ready."""
+    body = await _object(request)
+    name = _model(body)
+    if name is None:
+        raise MalformedRequestError("'model_name' parameter is required")
+    request[keys.REQUESTED_MODEL] = name
+    servable = await request.app[keys.INVENTORY].lookup(name)
+    options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
+    await request.app[keys.POOL].load(servable.entry.id, options)
+    return web.json_response(
+        {
+            "status": "success",
+            "model_name": servable.entry.id,
+            "checkpoint": main_checkpoint(servable),
+            "recipe": servable.entry.recipe,
+        }
+    )
+
+
+async def unload(request: web.Request) -> web.Response:
+    """Stop one engine, or without a name every one."""
+    data = await read_body(request, request.app[keys.SETTINGS])
+    name = _model(_parsed(data)) if data else None
+    pool = request.app[keys.POOL]
+    if name is None:
+        await pool.unload_all()
+        return web.json_response({"status": "success", "message": "All models unloaded successfully"})
+    try:
+        servable = await request.app[keys.INVENTORY].lookup(name)
+        await pool.unload(servable.entry.id)
+    except (ModelNotFoundError, ModelNotLoadedError) as error:
+        raise ModelNotLoadedError(f"Model not loaded: {name}") from error
+    return web.json_response(
+        {"status": "success", "message": "Model unloaded successfully", "model_name": servable.entry.id}
+    )
+
+
+async def logs(request: web.Request) -> web.StreamResponse:
+    """An engine's output as NDJSON; with `follow` until the engine ends or the client leaves."""
+    query = request.query
+    name = query.get("model")
+    if name is None:
+        raise MalformedRequestError("'model' parameter is required")
+    tail = query.get("tail")
+    if tail is not None and not (tail.isascii() and tail.isdigit()):
+        raise MalformedRequestError("'tail' must be a number of lines")
+    servable = await request.app[keys.INVENTORY].lookup(name)
+    lines = request.app[keys.POOL].logs(
+        servable.entry.id,
+        tail=None if tail is None else int(tail),
+        follow=query.get("follow", "") in {"1", "true"},
+    )
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await response.prepare(request)
+    async for line in lines:
+        await response.write(_ndjson(line))
+    return response
+
+
+async def shutdown(request: web.Request) -> web.Response:
+    """End the server and every engine, after this answer."""
+    request.app[keys.SHUTDOWN]()
+    return web.json_response({"status": "shutting down"})
+
+
+async def _object(request: web.Request) -> Mapping[str, Any]:
+    return _parsed(await read_body(request, request.app[keys.SETTINGS]))
+
+
+def _parsed(data: bytes) -> Mapping[str, Any]:
+    peek(data, ())  # the same strictness as for every other body
+    try:
+        parsed: Mapping[str, Any] = json.loads(data)
+    except ValueError as error:  # an integer of thousands of digits
+        raise MalformedRequestError(f"Invalid JSON in request body: {error}") from error
+    return parsed
+
+
+def _model(body: Mapping[str, JsonValue]) -> str | None:
+    name = body.get("model_name", body.get("model"))
+    if name is not None and not isinstance(name, str):
+        raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
+    return name
+
+
+def _ndjson(line: LogLine) -> bytes:
+    return json.dumps({"seq": line.seq, "timestamp": line.time, "line": line.text}).encode() + b"\n"

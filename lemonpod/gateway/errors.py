@@ -1,0 +1,191 @@
+"""Errors as HTTP answers: one table for the status, and Lemonade's envelopes."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from lemonpod.errors import (
+    ConfigError,
+    CoolingDownError,
+    EngineError,
+    EngineExitedError,
+    EngineStoppedError,
+    LaunchError,
+    LemonpodError,
+    MalformedRequestError,
+    ManifestError,
+    ModelNotFoundError,
+    ModelNotLoadedError,
+    NoPortError,
+    RequestError,
+    RequestTimeoutError,
+    RequestTooLargeError,
+    StartTimeoutError,
+    TokenError,
+    UnauthorizedError,
+    UpstreamError,
+)
+from lemonpod.gateway import keys
+
+log = logging.getLogger(__name__)
+
+Envelope = dict[str, Any]
+
+# What openai's clients obey before they look at the status (`_should_retry` in their base client).
+NO_RETRY: Final = {"x-should-retry": "false"}
+_RETRY_SOON: Final = 1.0
+
+
+class Form(Enum):
+    """The shapes that Lemonade gives an error."""
+
+    TEXT = auto()
+    """`{"error": "…"}`"""
+    TYPED = auto()
+    """`{"error": {"message", "type"}}`"""
+    MODEL = auto()
+    """The request was fine, the model is the trouble: with `param`, `code` and `requested_model`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    status: int
+    form: Form = Form.TYPED
+    retry: bool = True
+    """False where the same request can only fail again."""
+
+
+# Looked up along the class's MRO, so a new error inherits the answer of its parent.
+TABLE: Final[Mapping[type[LemonpodError], Row]] = {
+    ConfigError: Row(500, retry=False),
+    ManifestError: Row(500, Form.MODEL, retry=False),
+    TokenError: Row(500, Form.MODEL, retry=False),
+    LaunchError: Row(500, Form.MODEL, retry=False),
+    EngineError: Row(500, Form.MODEL, retry=False),
+    CoolingDownError: Row(503),
+    EngineStoppedError: Row(503),
+    NoPortError: Row(503),
+    RequestError: Row(400, retry=False),
+    MalformedRequestError: Row(400, Form.TEXT, retry=False),
+    ModelNotFoundError: Row(404, Form.MODEL, retry=False),
+    ModelNotLoadedError: Row(404, Form.TEXT, retry=False),
+    RequestTooLargeError: Row(413, retry=False),
+    RequestTimeoutError: Row(408),
+    UnauthorizedError: Row(401, Form.TEXT, retry=False),
+    UpstreamError: Row(502),
+}
+
+
+def row_of(kind: type[LemonpodError]) -> Row:
+    """The table's row for an error class, or for its nearest ancestor that has one."""
+    for ancestor in kind.__mro__:
+        if row := TABLE.get(ancestor):
+            return row
+    raise KeyError(f"{kind.__name__} has no row in the gateway's error table")
+
+
+def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
+    """The body that tells of `error`; `model` is the name that the client asked for."""
+    form = row_of(type(error)).form
+    if form is Form.TEXT:
+        return {"error": str(error)}
+    if form is Form.TYPED:
+        return {"error": {"message": str(error), "type": error.code, "code": error.code}}
+    if isinstance(error, ModelNotFoundError):
+        return _model_envelope(str(error), error.code, error.model)
+    message = f"Failed to load model '{model}': {error}" if model else str(error)
+    body = _model_envelope(message, "model_load_error", model)
+    body["error"]["details"] = _details(error)
+    return body
+
+
+def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
+    """The whole answer that tells of `error`."""
+    row = row_of(type(error))
+    headers = {} if row.retry else dict(NO_RETRY)
+    if row.status == 503:
+        wait = error.retry_after if isinstance(error, CoolingDownError) else _RETRY_SOON
+        headers["Retry-After"] = str(max(1, math.ceil(wait)))
+    if row.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return web.json_response(envelope(error, model=model), status=row.status, headers=headers)
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn whatever goes wrong before an answer has begun into the envelope for it."""
+    try:
+        return await handler(request)
+    except LemonpodError as error:
+        if _has_begun(request):
+            raise
+        if row_of(type(error)).status >= 500:
+            log.warning("%s %s: %s", request.method, request.path, error)
+        return response(error, model=request.get(keys.REQUESTED_MODEL))
+    except web.HTTPMethodNotAllowed as error:
+        return _method_not_allowed(error)
+    except web.HTTPNotFound:
+        return web.json_response(
+            {
+                "error": {
+                    "message": "The requested endpoint does not exist",
+                    "type": "not_found",
+                    "path": request.path,
+                }
+            },
+            status=404,
+            headers=NO_RETRY,
+        )
+    except web.HTTPException as error:
+        text = error.text or error.reason
+        return web.json_response({"error": {"message": text, "type": "invalid_request"}}, status=error.status)
+    except Exception:
+        if _has_begun(request):
+            raise
+        log.exception("%s %s failed", request.method, request.path)
+        return web.json_response(
+            {"error": {"message": "Internal server error", "type": "internal_error"}}, status=500
+        )
+
+
+def _has_begun(request: web.Request) -> bool:
+    """Whether bytes of an answer are out: then aiohttp logs the error and breaks the connection."""
+    return request.writer.output_size > 0
+
+
+def _method_not_allowed(error: web.HTTPMethodNotAllowed) -> web.Response:
+    wanted = " or ".join(sorted(error.allowed_methods - {"HEAD"}))
+    return web.json_response(
+        {"error": f"Method Not Allowed. Use {wanted} for this endpoint"},
+        status=405,
+        headers={"Allow": ", ".join(sorted(error.allowed_methods))},
+    )
+
+
+def _model_envelope(message: str, code: str, model: str | None) -> Envelope:
+    return {
+        "error": {
+            "message": message,
+            "type": code,
+            "param": "model",
+            "code": code,
+            "requested_model": model,
+        }
+    }
+
+
+def _details(error: LemonpodError) -> Envelope:
+    details: Envelope = {"cause": error.code, "hint": error.hint}
+    if isinstance(error, EngineExitedError):
+        details |= {"exit_code": error.exit_code, "signal": error.signal}
+    if isinstance(error, EngineExitedError | StartTimeoutError):
+        details["log_tail"] = list(error.log_tail)
+    return details

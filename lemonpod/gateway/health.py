@@ -1,0 +1,112 @@
+"""`/live`, `/health` and `/stats`: is the server there, what does it run, what has it done."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aiohttp import web
+
+import lemonpod
+from lemonpod.contract.vocabulary import Mode
+from lemonpod.engine.api import InstanceState, InstanceStatus
+from lemonpod.errors import ModelNotFoundError
+from lemonpod.gateway import keys
+from lemonpod.gateway.models_api import main_checkpoint
+from lemonpod.inventory.inventory import Inventory
+
+_TYPES: Final = {
+    Mode.CHAT: "llm",
+    Mode.EMBEDDINGS: "embedding",
+    Mode.RERANKING: "reranking",
+    Mode.TRANSCRIPTION: "transcription",
+    Mode.TTS: "tts",
+    Mode.CLASSIFICATION: "classification",
+    Mode.IMAGE: "image",
+    Mode.AUDIO_GENERATION: "audio-generation",
+    Mode.MODEL_3D: "mesh",
+}
+_UNLIMITED: Final = -1
+# Lemonade's words for (status, backend_health).
+_STATES: Final = {
+    InstanceState.STARTING: ("loading", "busy"),
+    InstanceState.READY: ("ready", "ready"),
+    InstanceState.STOPPING: ("evicting", "stopped"),
+    InstanceState.FAILED: ("unloaded", "exited"),
+    InstanceState.STOPPED: ("unloaded", "stopped"),
+}
+_IN_USE: Final = ("in_use", "busy")
+
+
+async def live(request: web.Request) -> web.Response:
+    """Whether the server answers at all."""
+    return web.json_response({"status": "ok"})
+
+
+async def health(request: web.Request) -> web.Response:
+    """Every model that is loaded, and, apart from them, those that failed and why."""
+    return web.json_response(health_document(request.app))
+
+
+async def stats(request: web.Request) -> web.Response:
+    """Counters since the start."""
+    return web.json_response(request.app[keys.STATS].as_json())
+
+
+def health_document(app: web.Application) -> dict[str, Any]:
+    """The body of `/health`."""
+    statuses = [s for s in app[keys.POOL].statuses() if s.state is not InstanceState.STOPPED]
+    loaded = [_item(app, status) for status in statuses if status.state is not InstanceState.FAILED]
+    ready = [status for status in statuses if status.state is InstanceState.READY]
+    latest = max(ready, key=lambda status: status.last_used_at or status.ready_at or 0.0, default=None)
+    return {
+        "status": "ok",
+        "version": lemonpod.__version__,
+        "telemetry": {"enabled": False},
+        "model_loaded": latest.model if latest else None,
+        "all_models_loaded": loaded,
+        "failed_models": [_item(app, s) for s in statuses if s.state is InstanceState.FAILED],
+        "max_models": dict.fromkeys(
+            ("llm", "embedding", "reranking", "transcription", "image", "tts", "classification"), _UNLIMITED
+        ),
+        "pinned_models": [item["model_name"] for item in loaded if item["pinned"]],
+        "pinned_helper_models": [],
+        "update_check_done": True,
+    }
+
+
+def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
+    plan = status.plan
+    state, condition = _STATES[status.state]
+    if status.state is InstanceState.READY and status.in_flight:
+        state, condition = _IN_USE
+    return {
+        "model_name": status.model,
+        "checkpoint": _checkpoint(app[keys.INVENTORY], status.model),
+        "type": _TYPES[plan.mode] if plan and plan.mode else "llm",
+        "residency_class": "standard",
+        "slot_pool": plan.slot_policy if plan else None,
+        "device": plan.device if plan else None,
+        "backend_url": f"{plan.endpoint.url}/v1" if plan else None,
+        "pid": status.pid,
+        "launch_command": list(plan.spec.argv) if plan else [],
+        "status": state,
+        "backend_alive": status.pid is not None,
+        "backend_health": condition,
+        "loaded": status.state is InstanceState.READY,
+        "watchdog_reset": False,
+        "reason": status.failure,
+        "retry_after": status.retry_after,
+        "pinned": plan is not None and plan.options.get("pinned") is True,
+        "recipe": plan.recipe if plan else None,
+        "recipe_options": dict(plan.options) if plan else {},
+        "is_busy": status.in_flight > 0,
+        "is_streaming": app[keys.STATS].streams[status.model] > 0,
+        "last_use": int((status.last_used_at or 0.0) * 1000),
+    }
+
+
+def _checkpoint(inventory: Inventory, model: str) -> str:
+    try:
+        return main_checkpoint(inventory.find(model))
+    except ModelNotFoundError:
+        return ""  # unregistered while it was loaded

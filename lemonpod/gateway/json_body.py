@@ -1,0 +1,135 @@
+"""Looks at the top level of a JSON object without taking it apart.
+
+The bytes of a body go on to the engine (or back to the client) as they came: numbers keep their digits,
+strings their escapes. Only the span of one value is ever replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.errors import MalformedRequestError
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A value of the top-level object, and where its text starts and ends."""
+
+    value: JsonValue
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """An object's text, and those of its members that were asked for."""
+
+    text: str
+    members: Mapping[str, Member]
+
+    def get(self, name: str) -> JsonValue:
+        """The member's value; None where it is absent, as for an explicit null."""
+        member = self.members.get(name)
+        return member.value if member else None
+
+    def with_text(self, name: str, value: str) -> JsonBody:
+        """The same text with the member's value replaced by the string `value`."""
+        old = self.members[name]
+        literal = json.dumps(value)
+        text = f"{self.text[: old.start]}{literal}{self.text[old.end :]}"
+        shift = len(literal) - (old.end - old.start)
+        members = {
+            other: replace(member, start=member.start + shift, end=member.end + shift)
+            if member.start > old.start
+            else member
+            for other, member in self.members.items()
+        }
+        members[name] = Member(value, old.start, old.start + len(literal))
+        return JsonBody(text, members)
+
+    def encode(self) -> bytes:
+        """The body as bytes again: exactly those that were read, but for what was replaced."""
+        return self.text.encode()
+
+
+def peek(data: bytes, names: Collection[str]) -> JsonBody:
+    """Check that `data` is one JSON object and pick out the members in `names`.
+
+    Raises MalformedRequestError for anything else, and for a top-level key that comes twice: the engine
+    might believe the other one.
+    """
+    if not data:
+        raise MalformedRequestError("Request body is required but was empty")
+    try:
+        return _walk(data.decode(), names)
+    except UnicodeDecodeError as error:
+        raise _invalid(f"not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise _invalid(f"{error.msg} at position {error.pos}") from error
+    except RecursionError as error:
+        raise _invalid("nested too deeply") from error
+
+
+def _walk(text: str, names: Collection[str]) -> JsonBody:
+    if text.startswith("\ufeff"):
+        raise _invalid("it starts with a byte order mark")
+    position = _skip(text, 0)
+    if not text.startswith("{", position):
+        raise _invalid("expected an object")
+    members: dict[str, Member] = {}
+    seen: set[str] = set()
+    position = _skip(text, position + 1)
+    if text.startswith("}", position):
+        return _end(text, position, members)
+    while True:
+        if not text.startswith('"', position):
+            raise json.JSONDecodeError("Expected a key in double quotes", text, position)
+        key, position = _DECODER.raw_decode(text, position)
+        if key in seen:
+            raise _invalid(f"the key {key[:80]!r} comes twice")
+        seen.add(key)
+        position = _skip(text, position)
+        if not text.startswith(":", position):
+            raise json.JSONDecodeError("Expected ':'", text, position)
+        start = _skip(text, position + 1)
+        value, end = _DECODER.raw_decode(text, start)
+        if key in names:
+            members[key] = Member(value, start, end)
+        position = _skip(text, end)
+        if text.startswith("}", position):
+            return _end(text, position, members)
+        if not text.startswith(",", position):
+            raise json.JSONDecodeError("Expected ',' or '}'", text, position)
+        position = _skip(text, position + 1)
+
+
+def _end(text: str, position: int, members: Mapping[str, Member]) -> JsonBody:
+    rest = _skip(text, position + 1)
+    if rest != len(text):
+        raise json.JSONDecodeError("Unexpected text after the object", text, rest)
+    return JsonBody(text, members)
+
+
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    assert match is not None  # the pattern matches the empty text too
+    return match.end()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _invalid(f"{name} is not a JSON value")
+
+
+def _invalid(reason: str) -> MalformedRequestError:
+    return MalformedRequestError(f"Invalid JSON in request body: {reason}")
+
+
+# Integers as floats: nobody here needs their digits, and int() refuses more than 4300 of them.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=float)

@@ -1,0 +1,28 @@
+"""Where handlers find the parts that the application was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from aiohttp import ClientSession, web
+
+from lemonpod.engine.pool import Pool
+from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.gateway.stats import Stats
+from lemonpod.inventory.inventory import Inventory
+
+SETTINGS: Final = web.AppKey("settings", GatewaySettings)
+INVENTORY: Final = web.AppKey("inventory", Inventory)
+POOL: Final = web.AppKey("pool", Pool)
+SESSION: Final = web.AppKey("session", ClientSession)
+CONFIG_DIR: Final = web.AppKey("config_dir", Path)
+STATS: Final = web.AppKey("stats", Stats)
+SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
+
+# On a request, once it is known:
+REQUESTED_MODEL: Final = web.RequestKey("requested_model", str)
+"""The name that the client asked for."""
+ORIGIN: Final = web.RequestKey("origin", str)
+"""The web origin that was granted access."""

@@ -1,0 +1,54 @@
+"""Runs the application on an address."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+
+from lemonpod.errors import ConfigError
+
+# Ends connections that send nothing, or never the end of their headers. Clients keep idle ones for less.
+_IDLE_TIMEOUT: Final = 75.0
+_BACKLOG: Final = 1024
+
+
+@asynccontextmanager
+async def running(app: web.Application, host: str, port: int) -> AsyncIterator[tuple[str, int]]:
+    """Serve until the block ends; yields the address, whose port is the chosen one where `port` is 0.
+
+    At the end requests still running are cancelled: whoever ends the server has drained the engines first.
+    """
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        handler_cancellation=True,  # a client that leaves ends its engine's work, even before the first byte
+        keepalive_timeout=_IDLE_TIMEOUT,
+        shutdown_timeout=0.1,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
+        try:
+            await site.start()
+        except OSError as error:
+            raise _cannot_listen(host, port, error) from error
+        bound_host, bound_port = runner.addresses[0][:2]
+        yield bound_host, bound_port
+    finally:
+        await runner.cleanup()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(
+            f"port {port} on {host} is taken by another program",
+            hint="end that one, or choose another with --port",
+        )
+    if error.errno == errno.EACCES:
+        return ConfigError(f"port {port} needs privileges", hint="choose one from 1024 up with --port")
+    return ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}")

@@ -1,0 +1,27 @@
+"""What an operator can set about the network edge; sizes in bytes, times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    api_key: str | None = field(default=None, repr=False)
+    """Opens the API routes; None leaves them open."""
+    admin_api_key: str | None = field(default=None, repr=False)
+    """Opens everything; None stands for the API key."""
+    allowed_origins: tuple[str, ...] = ()
+    """Web origins besides this machine's own that may call; `*` for all."""
+    max_body: int = 64 * MIB
+    """A JSON body, inflated: room for a chat with a few pictures in it."""
+    max_upload: int = 512 * MIB
+    """A multipart body: an hour of uncompressed audio."""
+    body_timeout: float = 30.0
+    """How long a client may pause in the middle of its request's body."""
+    connect_timeout: float = 5.0
+    """From opening a connection to an engine until it is accepted; the engine is on this machine."""
+    heartbeat: float = 15.0
+    """After this much silence in an event stream a comment is sent, so that no middlebox gives up on it."""

@@ -1,0 +1,181 @@
+"""`/system-info`: this machine, the recipes it can run, and the manifests that were refused."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from lemonpod.contract.manifest import CustomOption, Manifest
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Mode, modes_of
+from lemonpod.discovery.catalog import Descriptor, Rejected, Scope
+from lemonpod.errors import PlatformNotSupportedError, Problem
+from lemonpod.gateway import keys
+from lemonpod.host.facts import HostFacts
+from lemonpod.launch.select import select_block
+
+_MODALITIES: Final = {
+    Mode.CHAT: "Text generation",
+    Mode.EMBEDDINGS: "Embeddings",
+    Mode.RERANKING: "Reranking",
+    Mode.TRANSCRIPTION: "Speech-to-text",
+    Mode.TTS: "Text-to-speech",
+    Mode.IMAGE: "Image generation",
+    Mode.AUDIO_GENERATION: "Audio generation",
+    Mode.CLASSIFICATION: "Text classification",
+    Mode.MODEL_3D: "3D generation",
+}
+_BUILTIN_MESSAGE: Final = "lemonpod runs engines that manifests describe; it has none built in"
+# Lemonade's clients sort recipes by this; its own come first.
+_FIRST_ORDER: Final = 1000
+
+
+async def system_info(request: web.Request) -> web.Response:
+    """What Lemonade's clients ask for first."""
+    inventory = request.app[keys.INVENTORY]
+    catalog = inventory.catalog
+    recipes = {name: _builtin(name, order) for order, name in enumerate(sorted(BUILTIN_RECIPES))}
+    for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
+        recipes[name] = _external(descriptor, inventory.facts, order)
+    return web.json_response(
+        {
+            **_machine(inventory.facts),
+            "recipes": recipes,
+            "rejected_manifests": [_rejected(rejected) for rejected in catalog.rejected],
+            "unavailable_recipes": {},
+            "no_fetch_executables": True,
+            "model_storage": await asyncio.to_thread(_storage, inventory.hub),
+            "cloud": {"providers": []},
+        }
+    )
+
+
+def _machine(facts: HostFacts) -> dict[str, Any]:
+    memory = "" if facts.memory_bytes is None else f"{facts.memory_bytes / (1 << 30):.2f} GB"
+    return {
+        "OS Version": facts.os_version or facts.os.value,
+        "Processor": facts.cpu_name or "",
+        "Physical Memory": memory,
+        "devices": {
+            "cpu": {
+                "name": facts.cpu_name or "",
+                "cores": facts.cpu_count,
+                "threads": facts.cpu_count,
+                "available": True,
+                "family": facts.machine,
+            },
+            # Graphics and neural processors are not looked for yet.
+            "amd_gpu": [],
+            "nvidia_gpu": [],
+            "amd_npu": {"name": "", "available": False, "family": ""},
+        },
+    }
+
+
+def _external(descriptor: Descriptor, facts: HostFacts, order: int) -> dict[str, Any]:
+    manifest = descriptor.manifest
+    problem = _why_not_here(manifest, facts)
+    modes = modes_of(manifest.capabilities)
+    return {
+        "display_name": manifest.display_name,
+        "web_display_name": manifest.display_name,
+        "modality": _MODALITIES[modes[0]] if modes else "",
+        "is_external": True,
+        "experimental": False,
+        "order": order,
+        "slot_policy": manifest.slot_policy,
+        "selectable_backend": False,
+        "uses_ctx_size": True,
+        "default_backend": manifest.recipe,
+        "backends": {
+            manifest.recipe: {
+                "devices": sorted(manifest.platforms.get(facts.os, {})),
+                "state": "unsupported" if problem else "installed",
+                "message": problem or "",
+                "action": "",
+                "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
+            }
+        },
+        "capabilities": list(manifest.capabilities),
+        "source": {
+            "path": str(descriptor.source.path),
+            "scope": descriptor.source.scope,
+            "sha256": descriptor.source.sha256,
+        },
+        "support": [],
+        "options": [_option(option) for option in manifest.custom_options],
+    }
+
+
+def _why_not_here(manifest: Manifest, facts: HostFacts) -> str | None:
+    if manifest.variant_of is not None:
+        return "variant_of recipes cannot be started by this version"
+    try:
+        select_block(manifest, facts, None)
+    except PlatformNotSupportedError as error:
+        return str(error)
+    return None
+
+
+def _option(option: CustomOption) -> dict[str, Any]:
+    return {
+        "name": option.name,
+        "cli_flag": option.cli_flag,
+        "default": option.default,
+        "type_name": option.type_name,
+        "help": option.help,
+        "group": option.group,
+    }
+
+
+def _builtin(name: str, order: int) -> dict[str, Any]:
+    return {
+        "display_name": name,
+        "web_display_name": name,
+        "modality": "",
+        "is_external": False,
+        "experimental": False,
+        "order": order,
+        "selectable_backend": False,
+        "uses_ctx_size": False,
+        "default_backend": "cpu",
+        "backends": {
+            "cpu": {
+                "devices": [],
+                "state": "unsupported",
+                "message": _BUILTIN_MESSAGE,
+                "action": "",
+                "can_uninstall": False,
+            }
+        },
+        "support": [],
+        "options": [],
+    }
+
+
+def _rejected(rejected: Rejected) -> dict[str, Any]:
+    return {
+        "path": str(rejected.path),
+        "recipe": rejected.recipe,
+        "reasons": [_reason(problem) for problem in rejected.problems],
+        "kept": rejected.kept,
+    }
+
+
+def _reason(problem: Problem) -> dict[str, Any]:
+    return {"field": problem.location, "reason": problem.message, "hint": problem.hint}
+
+
+def _storage(hub: Path) -> dict[str, Any]:
+    """The disk that the models are on; the folder itself may not be there yet."""
+    existing = next(path for path in (hub, *hub.parents) if path.exists())
+    usage = shutil.disk_usage(existing)
+    return {
+        "path": str(hub),
+        "used_bytes": usage.used,
+        "total_bytes": usage.total,
+        "free_bytes": usage.free,
+    }

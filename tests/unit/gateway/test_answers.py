@@ -1,0 +1,462 @@
+"""What a client gets to see of an engine's answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lemonpod.engine.api import ExitStatus
+from lemonpod.gateway.settings import GatewaySettings
+from tests.fakes.driver import Connection, Script
+from tests.unit.gateway.wire import as_chunk, chunked, message, ok
+from tests.unit.gateway.world import Starter
+
+CHAT = "/v1/chat/completions"
+BODY = b'{"model":"m"}'
+EVENTS = "text/event-stream"
+
+
+def answers(*pieces: bytes) -> Script:
+    """An engine that reads a request, writes the pieces and closes the connection."""
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        for piece in pieces:
+            await connection.send(piece)
+            await asyncio.sleep(0)
+
+    return script
+
+
+def then(first: bytes, act: Callable[[Connection], Awaitable[None]]) -> Script:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(first)
+        await act(connection)
+
+    return script
+
+
+async def wait_until_read(connection: Connection) -> None:
+    """Until the gateway has taken what was sent: a reset would throw it away."""
+    await asyncio.sleep(0.05)
+
+
+async def reset(connection: Connection) -> None:
+    await wait_until_read(connection)
+    connection.reset()
+
+
+async def test_the_model_is_called_what_the_client_called_it(start: Starter) -> None:
+    world = await start(
+        answers(ok(b'{"id":1, "model":"/path/x.gguf","choices":[{"model":"inner"}],"n":1.10}'))
+    )
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.body == b'{"id":1, "model":"m","choices":[{"model":"inner"}],"n":1.10}'
+    assert reply.value("Content-Length") == str(len(reply.body))
+
+
+@pytest.mark.parametrize("body", [b"[1,2]", b'{"model":', b'{"model":7}', b"", b'{"model":"a","model":"b"}'])
+async def test_an_answer_that_is_not_as_expected_passes_unchanged(start: Starter, body: bytes) -> None:
+    world = await start(answers(ok(body)))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.body, reply.complete) == (200, body, True)
+
+
+async def test_a_long_json_answer_passes_unread(start: Starter) -> None:
+    body = b'{"model":"x","data":"' + b"0" * (3 << 20) + b'"}'
+    world = await start(answers(ok(body)))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.body == body
+    assert reply.complete
+
+
+@pytest.mark.parametrize(
+    ("asked", "content_type"), [("gzip", "application/json"), ("", "application/json"), ("gzip", EVENTS)]
+)
+async def test_h01_compressed_bytes_stay_compressed(start: Starter, asked: str, content_type: str) -> None:
+    packed = gzip.compress(b'{"ok":1}' * 50)
+    world = await start(answers(ok(packed, content_type, "Content-Encoding: gzip")))
+
+    reply = await world.post(CHAT, BODY, {"Accept-Encoding": asked} if asked else None)
+
+    assert reply.body == packed
+    assert reply.value("Content-Encoding") == "gzip"
+    assert reply.value("Content-Length") == str(len(packed))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_h13_a_redirect_is_the_clients_to_follow(start: Starter, status: int) -> None:
+    async def secret(connection: Connection) -> None:
+        request = await connection.request()
+        if request.target == "/login":
+            await connection.send(ok(b'"secret"'))
+        else:
+            location = f"http://{request.value('Host')}/login"
+            await connection.send(
+                f"HTTP/1.1 {status} X\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
+            )
+
+    world = await start(secret)
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.status == status
+    assert reply.value("Location")
+    assert len(world.driver.received) == 1
+
+
+@pytest.mark.parametrize("body", [b"1\n00:00:00,000 --> 00:00:02,000\nHello\n", b"", b"\xff\x00binary"])
+async def test_h25_text_and_binary_pass_with_their_type(start: Starter, body: bytes) -> None:
+    world = await start(answers(ok(body, "text/plain; charset=utf-8")))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.body == body
+    assert reply.value("Content-Type") == "text/plain; charset=utf-8"
+
+
+async def test_h19_head_stays_head(start: Starter) -> None:
+    async def engine(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1234\r\n\r\n"
+        )
+        await connection.gone()
+
+    world = await start(engine, capabilities=["slots"])
+    client = await world.client()
+    await client.send(message("HEAD", "/v1/slots?model=m"))
+
+    reply = await client.reply(method="HEAD")
+    assert reply.value("Content-Length") == "1234"
+    assert world.driver.received[0].method == "HEAD"
+    await client.send(message("GET", "/live"))
+    assert (await client.reply()).json == {"status": "ok"}
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_h19_answers_without_a_body_have_none(start: Starter, status: int) -> None:
+    world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n\r\n".encode()))
+    client = await world.client()
+    await client.send(message("POST", CHAT, {}, BODY) + message("GET", "/live"))
+
+    reply = await client.reply()
+    assert reply.status == status
+    assert reply.value("Transfer-Encoding") is None
+    assert reply.value("X-Tag") == "1"
+    assert (await client.reply()).json == {"status": "ok"}
+
+
+async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -> None:
+    headers = (
+        "Connection: close, X-Hop",
+        "X-Hop: 1",
+        "Keep-Alive: timeout=5",
+        "Server: engine",
+        "X-Id: 1",
+        "X-Id: 2",
+    )
+    world = await start(answers(ok(b"{}", "application/json", *headers)))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert not reply.values("X-Hop") + reply.values("Keep-Alive")
+    assert reply.values("Server") == ["lemonpod"]
+    assert len(reply.values("Date")) == 1
+    assert reply.values("X-Id") == ["1", "2"]
+
+
+async def test_h31_events_come_one_by_one_and_unbuffered(start: Starter) -> None:
+    go_on = asyncio.Event()
+
+    async def second(connection: Connection) -> None:
+        await go_on.wait()
+        await connection.send(as_chunk(b"data: b\n\ndata: [DONE]\n\n") + b"0\r\n\r\n")
+
+    world = await start(then(chunked(EVENTS, b"data: a\n\n", end=False), second))
+    client = await world.client()
+    await client.send(message("POST", CHAT, {}, BODY))
+
+    head = await client.head()
+    assert (head.value("Cache-Control"), head.value("X-Accel-Buffering")) == ("no-cache", "no")
+    assert head.value("Content-Type") == EVENTS
+    assert await client.chunk() == b"data: a\n\n"
+    go_on.set()
+    assert await client.chunk() == b"data: b\n\ndata: [DONE]\n\n"
+    assert await client.chunk() == b""
+
+
+async def test_h27_split_characters_and_broken_bytes_pass(start: Starter) -> None:
+    pieces = [b'data: {"c":"\xe6\x97', b'\xa5"}\n\n', b"data: \xff\n\n", b"data: [DONE]\n\n"]
+    world = await start(answers(chunked(EVENTS, end=False), *map(as_chunk, pieces), b"0\r\n\r\n"))
+
+    assert (await world.post(CHAT, BODY)).body == b"".join(pieces)
+
+
+async def test_h29_an_engines_own_error_line_passes(start: Starter) -> None:
+    stream = b'error: {"code":400,"message":"too long"}\n\ndata: [DONE]\n\n'
+    world = await start(answers(chunked(EVENTS, stream)))
+
+    assert (await world.post(CHAT, BODY)).body == stream
+
+
+@pytest.mark.parametrize(
+    ("stream", "seen"),
+    [
+        (b"data: a\n\n", b"data: a\n\ndata: [DONE]\n\n"),
+        (b"data: a", b"data: a\n\ndata: [DONE]\n\n"),
+        (b"", b"data: [DONE]\n\n"),
+        (b"data: a\n\ndata: [DONE]\n\n", b"data: a\n\ndata: [DONE]\n\n"),
+        (b'data: {"error":{"message":"x"}}\n\n', b'data: {"error":{"message":"x"}}\n\n'),
+    ],
+)
+@pytest.mark.parametrize("path", [CHAT, "/v1/completions"])
+async def test_a_missing_done_is_added(start: Starter, stream: bytes, seen: bytes, path: str) -> None:
+    world = await start(answers(chunked(EVENTS, *([stream] if stream else []))))
+
+    reply = await world.post(path, BODY)
+
+    assert (reply.body, reply.complete) == (seen, True)
+
+
+async def test_other_streams_have_an_end_of_their_own(start: Starter) -> None:
+    stream = b"event: response.completed\ndata: {}\n\n"
+    world = await start(answers(chunked(EVENTS, stream)), capabilities=["responses"])
+
+    assert (await world.post("/v1/responses", BODY)).body == stream
+
+
+async def test_a_stream_with_a_length_may_still_get_its_done(start: Starter) -> None:
+    world = await start(answers(ok(b"data: a\n\n", EVENTS)))
+
+    assert (await world.post(CHAT, BODY)).body == b"data: a\n\ndata: [DONE]\n\n"
+
+
+async def test_silence_is_filled_between_events_only(start: Starter) -> None:
+    half, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(connection: Connection) -> None:
+        await half.wait()
+        await connection.send(as_chunk(b"data: "))
+        await go_on.wait()
+        await connection.send(as_chunk(b"a\n\ndata: [DONE]\n\n") + b"0\r\n\r\n")
+
+    world = await start(then(chunked(EVENTS, end=False), slowly), settings=GatewaySettings(heartbeat=0.02))
+    client = await world.client()
+    await client.send(message("POST", CHAT, {}, BODY))
+
+    await client.head()
+    assert await client.chunk() == b": ping\n\n"
+    assert await client.chunk() == b": ping\n\n"
+    half.set()
+    while (chunk := await client.chunk()) == b": ping\n\n":
+        pass
+    assert chunk == b"data: "
+    with pytest.raises(TimeoutError):  # several heartbeats long
+        async with asyncio.timeout(0.15):
+            await client.reader.readline()
+    go_on.set()
+    rest = b""
+    while chunk := await client.chunk():
+        rest += chunk
+    assert rest.replace(b": ping\n\n", b"") == b"a\n\ndata: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("first", [b"data: a\n", b"data: a\n\n", b'data: {"half'])
+async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter, first: bytes) -> None:
+    world = await start(then(chunked(EVENTS, first, end=False), reset))
+
+    reply = await world.post(CHAT, BODY)
+
+    *before, last = reply.body.removesuffix(b"\n\n").split(b"\n\n")
+    assert json.loads(last.removeprefix(b"data: "))["error"]["type"] == "upstream_error"
+    assert b"\n\n".join(before).startswith(first.rstrip(b"\n"))
+    assert b"[DONE]" not in reply.body
+    assert not reply.complete
+
+
+async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:
+    world = await start(answers(chunked(EVENTS, end=False) + b"20\r\ndata: a\n\n"))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert b'"upstream_error"' in reply.body
+    assert b"[DONE]" not in reply.body
+
+
+async def test_h05_the_cause_of_death_is_told(start: Starter) -> None:
+    async def die(connection: Connection) -> None:
+        await wait_until_read(connection)
+        connection.die(ExitStatus(signal=9))
+        connection.reset()
+
+    world = await start(then(chunked(EVENTS, b"data: a\n\n", end=False), die))
+
+    assert b"killed by signal 9 (SIGKILL)" in (await world.post(CHAT, BODY)).body
+
+
+async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) -> None:
+    world = await start(then(chunked(EVENTS, b"data: a\n\ndata: [DONE]\n\n", end=False), reset))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.body, reply.complete) == (b"data: a\n\ndata: [DONE]\n\n", True)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 100\r\n\r\n12345",
+        chunked("audio/mpeg", b"12345", end=False),
+        chunked("audio/mpeg", b"12345", end=False) + b"20\r\nabc",
+    ],
+)
+async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sent: bytes) -> None:
+    world = await start(then(sent, reset))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.status == 200
+    assert not reply.complete
+
+
+async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:
+    world = await start(
+        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)
+    )
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+
+
+@pytest.mark.parametrize("content_type", [EVENTS, "audio/mpeg"])
+async def test_an_answer_that_only_its_end_ends_is_whole_if_the_engine_lives(
+    start: Starter, content_type: str
+) -> None:
+    head = f"HTTP/1.0 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode()
+    world = await start(answers(head + b"data: a\n\ndata: [DONE]\n\n"))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.body, reply.complete) == (b"data: a\n\ndata: [DONE]\n\n", True)
+
+
+@pytest.mark.parametrize("content_type", [EVENTS, "audio/mpeg"])
+async def test_an_answer_that_only_its_end_ends_is_cut_if_the_engine_died(
+    start: Starter, content_type: str
+) -> None:
+    async def die(connection: Connection) -> None:
+        connection.die(ExitStatus(code=3))
+
+    head = f"HTTP/1.0 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode()
+    world = await start(then(head + b"data: a\n\n", die))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert not reply.complete
+    assert b"[DONE]" not in reply.body
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"HTTP/1.1 200", b"\x15\x03\x01\x00\x02\x02", b"HTTP/9.9 banana\r\n\r\n"]
+)
+async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:
+    world = await start(answers(sent))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+    assert "test-engine broke off" in reply.error["message"]
+
+
+async def test_an_engine_that_dies_before_its_answer_tells_how(start: Starter) -> None:
+    async def dies(connection: Connection) -> None:
+        await connection.request()
+        connection.die(ExitStatus(signal=11))
+
+    world = await start(dies)
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.status == 502
+    assert "killed by signal 11 (SIGSEGV)" in reply.error["message"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 503])
+async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:
+    text = b"internal: CUDA OOM"
+    sent = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\nContent-Length: {len(text)}\r\n\r\n"
+    world = await start(answers(sent.encode() + text))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert reply.status == status
+    assert reply.error["message"] == "internal: CUDA OOM"
+    assert reply.error["details"]["backend"] == "test-engine"
+    assert reply.values("Content-Type") == ["application/json; charset=utf-8"]
+    assert reply.value("Retry-After") == "7"
+
+
+async def test_h47_a_compressed_error_is_read_too(start: Starter) -> None:
+    packed = gzip.compress(b'{"error":{"message":"no","type":"t"}}')
+    sent = f"HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    world = await start(answers(sent.encode() + packed))
+
+    assert (await world.post(CHAT, BODY, {"Accept-Encoding": "gzip"})).error["message"] == "no"
+
+
+async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
+    async def endless(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await connection.send(as_chunk(b"x" * 10_000))
+
+    world = await start(endless)
+
+    assert len((await world.post(CHAT, BODY)).error["message"]) == 2000
+
+
+@pytest.mark.parametrize("status", [401, 403, 407])
+async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
+    world = await start(
+        answers(f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n".encode())
+    )
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.error["status_code"]) == (502, status)
+    assert reply.value("WWW-Authenticate") is None
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, begun: bool) -> None:
+    world = await start(then(chunked(EVENTS, b"data: a\n\n", end=False) if begun else b"", Connection.gone))
+    client = await world.client()
+    await client.send(message("POST", CHAT, {}, BODY))
+    if begun:
+        await client.head()
+        assert await client.chunk() == b"data: a\n\n"
+    await world.until(lambda: bool(world.driver.received))
+
+    unloading = asyncio.create_task(world.post("/v1/unload", b"{}"))
+
+    if begun:
+        assert b'"engine_stopped"' in await client.chunk()
+    else:
+        reply = await client.reply()
+        assert (reply.status, reply.error["type"]) == (503, "engine_stopped")
+        assert reply.value("Retry-After")
+    assert (await unloading).status == 200

@@ -1,0 +1,133 @@
+"""Looking into a body without changing it (H21)."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lemonpod.errors import MalformedRequestError
+from lemonpod.gateway.json_body import peek
+
+ODD_BUT_VALID = [
+    b'{"model":"m"}',
+    b' \r\n\t{ "model" : "m" } \n',
+    b'{"model":"m","seed":12345678901234567890123}',
+    b'{"model":"m","seed":' + b"9" * 5000 + b"}",
+    b'{"model":"m","temperature":0.1000000000000000055,"n":1e999,"z":-0}',
+    b'{"x":"\\ud800","model":"m"}',
+    b'{"nested":{"a":1,"a":2,"model":"other"},"model":"m"}',
+    b'{"a":[{"model":"no"}],"mod\\u0065l":"m"}',
+    '{"x":"日本語 \\u00e9 \U0001f600","model":"m"}'.encode(),
+    b'{"":"empty key","model":"m"}',
+]
+
+
+@pytest.mark.parametrize("data", ODD_BUT_VALID)
+def test_h21_a_valid_body_keeps_every_byte(data: bytes) -> None:
+    body = peek(data, ("model",))
+
+    assert body.get("model") == "m"
+    assert body.encode() == data
+
+
+@pytest.mark.parametrize("data", ODD_BUT_VALID)
+def test_h21_only_the_models_span_is_replaced(data: bytes) -> None:
+    changed = peek(data, ("model",)).with_text("model", "user.m").encode()
+
+    head, _, tail = data.rpartition(b'"m"')
+    assert changed == head + b'"user.m"' + tail
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "Request body is required but was empty"),
+        (b" ", "expected an object"),
+        (b"[]", "expected an object"),
+        (b'"m"', "expected an object"),
+        (b"null", "expected an object"),
+        (b"\xef\xbb\xbf" + b'{"model":"m"}', "byte order mark"),
+        (b'{"model":"a","model":"b"}', "'model' comes twice"),
+        (b'{"a":1,"\\u0061":2}', "'a' comes twice"),
+        (b'{"model":"m","temperature":NaN}', "NaN is not a JSON value"),
+        (b'{"model":"m","x":[{"y":-Infinity}]}', "-Infinity is not a JSON value"),
+        (b'{"model":"caf\xe9"}', "not UTF-8 at byte 13"),
+        ('{"model":"m"}'.encode("utf-16"), "not UTF-8"),
+        (b'{"model":"\xed\xa0\x80"}', "not UTF-8"),
+        (b"[" * 100_000, "expected an object"),
+        (b'{"x":' + b"[" * 100_000, "nested too deeply"),
+        (b'{"x":' + b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"model":"m"', "Expected ',' or '}'"),
+        (b'{"model":"m",}', "Expected a key"),
+        (b'{"model" "m"}', "Expected ':'"),
+        (b'{"model":}', "Expecting value"),
+        (b"{model:1}", "Expected a key"),
+        (b'{"model":"m"}{}', "Unexpected text after the object"),
+        (b'{"model":"m"} x', "Unexpected text after the object"),
+        (b'{"model":"a\nb"}', "Invalid control character"),
+        (b'{"model":"\\x"}', "Invalid \\escape"),
+        (b'{"a":01}', "Expected ',' or '}'"),
+        (b"{'a':1}", "Expected a key"),
+        (b"{/* c */}", "Expected a key"),
+    ],
+)
+def test_h21_anything_else_is_refused_with_its_reason(data: bytes, message: str) -> None:
+    with pytest.raises(MalformedRequestError) as caught:
+        peek(data, ("model",))
+
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_an_absent_member_and_null_are_none() -> None:
+    assert peek(b"{}", ("model",)).get("model") is None
+    assert peek(b'{"model":null}', ("model",)).get("model") is None
+
+
+def test_several_members_can_be_replaced() -> None:
+    body = peek(b'{"b":"1","model":"m","c":"2"}', ("b", "model", "c"))
+
+    changed = body.with_text("b", 'a "longer" one').with_text("c", "é").with_text("model", "x")
+
+    assert json.loads(changed.encode()) == {"b": 'a "longer" one', "model": "x", "c": "é"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5), st.text(), st.booleans(), st.integers(0, 3))
+def test_whatever_else_is_in_it_the_model_is_found_and_replaced(
+    rest: dict[str, object], model: str, ascii_only: bool, indent: int
+) -> None:
+    document = rest | {"model": "old"}
+    data = json.dumps(document, ensure_ascii=ascii_only, indent=indent or None)
+    data = data.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+    body = peek(data.encode(), ("model",))
+
+    assert body.encode() == data.encode()
+    assert json.loads(body.with_text("model", model).encode())["model"] == model
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_raise_anything_but_a_refusal(data: bytes) -> None:
+    try:
+        peek(data, ("model",))
+    except MalformedRequestError:
+        return
+    assert isinstance(json.loads(data), dict)
+
+
+def test_deep_nesting_leaves_the_recursion_limit_alone() -> None:
+    limit = sys.getrecursionlimit()
+    with pytest.raises(MalformedRequestError):
+        peek(b'{"x":' + b"[" * 100_000, ())
+    assert sys.getrecursionlimit() == limit

@@ -1,0 +1,156 @@
+"""A whole gateway, with its real inventory and pool; only the engines are scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from lemonpod.broker.ports import PortBroker
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES
+from lemonpod.discovery.paths import DiscoveryPaths
+from lemonpod.engine.api import Driver
+from lemonpod.engine.pool import Pool
+from lemonpod.engine.settings import EngineSettings
+from lemonpod.gateway.app import make_app
+from lemonpod.gateway.runner import running
+from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.request import LaunchSettings
+from lemonpod.models.registry import ModelRegistry
+from tests.factories import make_document, make_facts
+from tests.fakes.driver import Script, ScriptedDriver
+from tests.unit.gateway.wire import Client, Reply, message
+
+RECIPE = "test-engine"
+ENGINE_SETTINGS = EngineSettings(
+    stop_grace=0.5, drain_timeout=0.05, abandon_grace=0.01, shutdown_timeout=1.0, watchdog=False
+)
+
+
+class World:
+    """One running gateway, as a client sees it."""
+
+    def __init__(self, port: int, driver: ScriptedDriver, pool: Pool, folder: Path) -> None:
+        self.port = port
+        self.driver = driver
+        self.pool = pool
+        self.folder = folder
+        self.shut_down = asyncio.Event()
+        self._clients: list[Client] = []
+
+    async def client(self) -> Client:
+        """A connection of the test's own."""
+        client = await Client.connect(self.port)
+        self._clients.append(client)
+        return client
+
+    async def raw(self, data: bytes, *, method: str = "POST") -> Reply:
+        client = await self.client()
+        await client.send(data)
+        return await client.reply(method=method)
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Reply:
+        return await self.raw(message(method, target, headers, body), method=method)
+
+    async def get(self, target: str, **headers: str) -> Reply:
+        return await self.request("GET", target, headers)
+
+    async def post(self, target: str, body: Any = b"", headers: Mapping[str, str] | None = None) -> Reply:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.request(
+            "POST", target, {"Content-Type": "application/json"} | dict(headers or {}), data
+        )
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for what is about to happen."""
+        async with asyncio.timeout(5):
+            while not condition():
+                await asyncio.sleep(0.002)
+
+    def hang_up(self) -> None:
+        for client in self._clients:
+            client.abort()
+
+
+class Starter:
+    """Writes what a gateway is to find, and starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def __call__(
+        self,
+        script: Script,
+        *,
+        capabilities: Sequence[str] = ("chat_completion", "completion"),
+        labels: Sequence[str] = (),
+        settings: GatewaySettings | None = None,
+        output: Sequence[str] = (),
+        models: Mapping[str, Mapping[str, Any]] | None = None,
+        files: Mapping[str, str] | None = None,
+        drivers: Sequence[Driver] | None = None,
+        **document: Any,
+    ) -> World:
+        """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
+
+        `models` are more entries of user_models.json, `files` more manifests as text, and `document` more
+        fields of the recipe's own.
+        """
+        backends = self.folder / "backends"
+        backends.mkdir(mode=0o755)
+        own = make_document(
+            recipe=RECIPE, display_name="Test <engine>", capabilities=capabilities, **document
+        )
+        _write(backends / f"{RECIPE}.json", json.dumps(own))
+        for name, text in (files or {}).items():
+            _write(backends / name, text)
+        entry = {"checkpoint": "org/repo:model.gguf", "recipe": RECIPE, "labels": list(labels)}
+        _write(self.folder / "user_models.json", json.dumps({"m": entry} | dict(models or {})))
+
+        driver = ScriptedDriver(script, output=output)
+        hub = self.folder / "hub"
+        inventory = Inventory(
+            paths=DiscoveryPaths(user_config=(backends,), user_cache=(), system=(), shipped=()),
+            registry=ModelRegistry(self.folder),
+            hub=hub,
+            facts=make_facts(),
+            settings=LaunchSettings(hf_cache=hub, cache_dir=self.folder / "cache"),
+            env={},
+            builtin=BUILTIN_RECIPES,
+            euid=os.geteuid(),
+        )
+        await inventory.ready()
+        first = random.randrange(10_000, 30_000)
+        pool = Pool(inventory, drivers or [driver], PortBroker(first, first + 200), ENGINE_SETTINGS)
+        world = World(0, driver, pool, self.folder)
+        app = make_app(
+            inventory,
+            pool,
+            settings or GatewaySettings(),
+            config_dir=self.folder,
+            shutdown=world.shut_down.set,
+        )
+        _, world.port = await self._stack.enter_async_context(running(app, "127.0.0.1", 0))
+        self._stack.push_async_callback(pool.aclose)
+        self._stack.callback(world.hang_up)
+        return world
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
