@@ -63,9 +63,9 @@ class Inventory:
         euid: int,
     ) -> None:
         self.facts = facts
+        self.hub = hub
         self._paths = paths
         self._registry = registry
-        self._hub = hub
         self._settings = settings
         self._env = env
         self._builtin = builtin
@@ -140,7 +140,7 @@ class Inventory:
 
     def look_for_files(self, servable: Servable) -> Availability:
         """As `availability`, for callers without an event loop. Blocks."""
-        return find_files(servable, self._hub)
+        return find_files(servable, self.hub)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""
@@ -166,7 +166,7 @@ class Inventory:
             LaunchRequest(
                 manifest=servable.manifest,
                 entry=servable.entry,
-                files=find_files(servable, self._hub).files,
+                files=find_files(servable, self.hub).files,
                 overrides=overrides,
                 facts=self.facts,
                 port=port,
