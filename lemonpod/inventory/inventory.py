@@ -62,9 +62,9 @@ class Inventory:
         euid: int,
     ) -> None:
         self.facts = facts
+        self.hub = hub
         self._paths = paths
         self._registry = registry
-        self._hub = hub
         self._settings = settings
         self._env = env
         self._builtin = builtin
@@ -131,7 +131,7 @@ class Inventory:
 
     async def availability(self, servable: Servable) -> Availability:
         """Where the model's files are now."""
-        return await asyncio.to_thread(find_files, servable, self._hub)
+        return await asyncio.to_thread(find_files, servable, self.hub)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""
@@ -148,7 +148,7 @@ class Inventory:
             LaunchRequest(
                 manifest=servable.manifest,
                 entry=servable.entry,
-                files=find_files(servable, self._hub).files,
+                files=find_files(servable, self.hub).files,
                 overrides=overrides,
                 facts=self.facts,
                 port=port,
