@@ -19,7 +19,7 @@ POOL: Final = web.AppKey("pool", Pool)
 SESSION: Final = web.AppKey("session", ClientSession)
 CONFIG_DIR: Final = web.AppKey("config_dir", Path)
 STATS: Final = web.AppKey("stats", Stats)
-SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
+SHUTDOWN: Final[web.AppKey[Callable[[], None]]] = web.AppKey("shutdown")
 
 # On a request, once it is known:
 REQUESTED_MODEL: Final = web.RequestKey("requested_model", str)

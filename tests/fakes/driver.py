@@ -155,10 +155,10 @@ class ScriptedEngine:
     async def stop(self, *, grace: float) -> ExitStatus:
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        while self._tasks:
-            await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.die(ExitStatus(signal=15, wanted=True))
         self.stopped = True
         return await self.wait()

@@ -52,7 +52,9 @@ async def reset(connection: Connection) -> None:
 
 
 async def test_the_model_is_called_what_the_client_called_it(start: Starter) -> None:
-    world = await start(answers(ok(b'{"id":1, "model":"/path/x.gguf","choices":[{"model":"inner"}],"n":1.10}')))
+    world = await start(
+        answers(ok(b'{"id":1, "model":"/path/x.gguf","choices":[{"model":"inner"}],"n":1.10}'))
+    )
 
     reply = await world.post(CHAT, BODY)
 
@@ -157,7 +159,14 @@ async def test_h19_answers_without_a_body_have_none(start: Starter, status: int)
 
 
 async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -> None:
-    headers = ("Connection: close, X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5", "Server: engine", "X-Id: 1", "X-Id: 2")
+    headers = (
+        "Connection: close, X-Hop",
+        "X-Hop: 1",
+        "Keep-Alive: timeout=5",
+        "Server: engine",
+        "X-Id: 1",
+        "X-Id: 2",
+    )
     world = await start(answers(ok(b"{}", "application/json", *headers)))
 
     reply = await world.post(CHAT, BODY)
@@ -243,9 +252,7 @@ async def test_silence_is_filled_between_events_only(start: Starter) -> None:
         await go_on.wait()
         await connection.send(as_chunk(b"a\n\ndata: [DONE]\n\n") + b"0\r\n\r\n")
 
-    world = await start(
-        then(chunked(EVENTS, end=False), slowly), settings=GatewaySettings(heartbeat=0.02)
-    )
+    world = await start(then(chunked(EVENTS, end=False), slowly), settings=GatewaySettings(heartbeat=0.02))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))
 
@@ -325,7 +332,9 @@ async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sen
 
 
 async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:
-    world = await start(then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset))
+    world = await start(
+        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)
+    )
 
     reply = await world.post(CHAT, BODY)
 
@@ -360,7 +369,9 @@ async def test_an_answer_that_only_its_end_ends_is_cut_if_the_engine_died(
     assert b"[DONE]" not in reply.body
 
 
-@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200", b"\x15\x03\x01\x00\x02\x02", b"HTTP/9.9 banana\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"HTTP/1.1 200", b"\x15\x03\x01\x00\x02\x02", b"HTTP/9.9 banana\r\n\r\n"]
+)
 async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:
     world = await start(answers(sent))
 
@@ -386,8 +397,8 @@ async def test_an_engine_that_dies_before_its_answer_tells_how(start: Starter) -
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 503])
 async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:
     text = b"internal: CUDA OOM"
-    sent = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\nContent-Length: {len(text)}\r\n\r\n"
-    world = await start(answers(sent.encode() + text))
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\n"
+    world = await start(answers(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text))
 
     reply = await world.post(CHAT, BODY)
 
@@ -420,7 +431,9 @@ async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 407])
 async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
-    world = await start(answers(f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n".encode()))
+    world = await start(
+        answers(f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n".encode())
+    )
 
     reply = await world.post(CHAT, BODY)
 

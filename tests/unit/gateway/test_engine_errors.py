@@ -32,7 +32,12 @@ def test_the_engines_own_details_are_kept() -> None:
     ("status", "text", "message", "kind"),
     [
         (500, "internal: CUDA OOM", "internal: CUDA OOM", "backend_error"),
-        (502, "<html><body>Bad gateway</body></html>", "<html><body>Bad gateway</body></html>", "backend_error"),
+        (
+            502,
+            "<html><body>Bad gateway</body></html>",
+            "<html><body>Bad gateway</body></html>",
+            "backend_error",
+        ),
         (422, '{"detail":[{"loc":["body"]}]}', '{"detail":[{"loc":["body"]}]}', "invalid_request_error"),
         (404, '{"error":"File Not Found"}', "File Not Found", "invalid_request_error"),
         (400, '{"error":{"code":400}}', '{"error":{"code":400}}', "invalid_request_error"),

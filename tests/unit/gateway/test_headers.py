@@ -39,14 +39,18 @@ def proxied(*items: tuple[str, str]) -> CIMultiDictProxy[str]:
     ],
 )
 def test_h09_what_does_not_reach_an_engine(name: str) -> None:
-    headers = proxied((name, "1"), (name.upper(), "2"), ("Connection", "close, X-Secret"), ("CONNECTION", "x-other"))
+    headers = proxied(
+        (name, "1"), (name.upper(), "2"), ("Connection", "close, X-Secret"), ("CONNECTION", "x-other")
+    )
 
     assert name not in to_engine(headers)
 
 
 def test_h01_engines_compress_only_for_clients_that_ask() -> None:
     assert to_engine(proxied())["Accept-Encoding"] == "identity"
-    assert to_engine(proxied(("accept-encoding", "br;q=1, gzip"))).getall("Accept-Encoding") == ["br;q=1, gzip"]
+    assert to_engine(proxied(("accept-encoding", "br;q=1, gzip"))).getall("Accept-Encoding") == [
+        "br;q=1, gzip"
+    ]
 
 
 def test_everything_else_passes_and_stays_a_list() -> None:
@@ -104,7 +108,9 @@ def test_json_is_recognised(value: str, json: bool) -> None:
     assert media_type({"Content-Type": value}) == value.partition(";")[0].lower()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["A", "a", "B", "Connection", "Cookie"]), st.text("ab, ", max_size=6))))
+@given(
+    st.lists(st.tuples(st.sampled_from(["A", "a", "B", "Connection", "Cookie"]), st.text("ab, ", max_size=6)))
+)
 def test_nothing_named_by_connection_ever_passes(items: list[tuple[str, str]]) -> None:
     kept = to_engine(proxied(*items))
     named = {t.strip().lower() for n, v in items if n == "Connection" for t in v.split(",")}

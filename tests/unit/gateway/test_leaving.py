@@ -87,9 +87,7 @@ async def test_two_leave_and_the_third_is_served(start: Starter) -> None:
         await connection.request()
         await connection.send(chunked(EVENTS, b"data: a\n\n", end=False))
         waiting = asyncio.create_task(connection.gone())
-        await asyncio.wait(
-            {waiting, asyncio.create_task(go_on.wait())}, return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait({waiting, asyncio.create_task(go_on.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
             await connection.send(as_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
 

@@ -25,7 +25,9 @@ async def answer(connection: Connection) -> None:
 
 async def test_the_body_arrives_byte_for_byte_but_for_the_models_id(start: Starter) -> None:
     world = await start(answer)
-    body = b'{ "seed":12345678901234567890123,\r\n"model" :\t"m:latest","x":"\\ud800\\u00e9\xc3\xa9","t":1e999 }'
+    body = (
+        b'{ "seed":12345678901234567890123,\r\n"model" :\t"m:latest","x":"\\ud800\\u00e9\xc3\xa9","t":1e999 }'
+    )
 
     assert (await world.post(CHAT, body)).status == 200
 
@@ -85,9 +87,7 @@ async def test_h15_an_escaped_letter_is_that_letter_for_the_gate_too(start: Star
 async def test_h07_expect_is_answered_here_and_not_passed_on(start: Starter) -> None:
     world = await start(answer)
     client = await world.client()
-    await client.send(
-        message("POST", CHAT, {"Expect": "100-continue", "Content-Length": str(len(BODY))})
-    )
+    await client.send(message("POST", CHAT, {"Expect": "100-continue", "Content-Length": str(len(BODY))}))
 
     assert await client.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
     await client.reader.readline()
@@ -189,7 +189,9 @@ async def test_h23_a_bomb_is_measured_inflated(start: Starter) -> None:
         ("gzip, gzip", gzip.compress(gzip.compress(BODY))),
     ],
 )
-async def test_h23_a_body_that_cannot_be_inflated_is_refused(start: Starter, coding: str, body: bytes) -> None:
+async def test_h23_a_body_that_cannot_be_inflated_is_refused(
+    start: Starter, coding: str, body: bytes
+) -> None:
     world = await start(answer)
 
     assert (await world.post(CHAT, body, {"Content-Encoding": coding})).status == 400

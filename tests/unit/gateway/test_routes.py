@@ -77,7 +77,9 @@ def test_the_models_type_comes_before_the_capability(path: str, operation: str) 
         ("/slots/{id}", "/slots/", "7", "", "/slots/7"),
     ],
 )
-def test_where_a_request_goes(path: str, remap: str | None, slot: str | None, query: str, target: str) -> None:
+def test_where_a_request_goes(
+    path: str, remap: str | None, slot: str | None, query: str, target: str
+) -> None:
     assert engine_target(BY_PATH[path], remap, slot, query) == target
 
 

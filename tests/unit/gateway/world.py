@@ -72,7 +72,7 @@ class World:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for what is about to happen."""
         async with asyncio.timeout(5):
-            while not condition():
+            while not condition():  # noqa: ASYNC110  any condition, of parts that have no event for it
                 await asyncio.sleep(0.002)
 
     def hang_up(self) -> None:
@@ -113,7 +113,9 @@ class Starter:
         """
         backends = self.folder / "backends"
         backends.mkdir(mode=0o755)
-        own = make_document(recipe=RECIPE, display_name="Test <engine>", capabilities=capabilities, **document)
+        own = make_document(
+            recipe=RECIPE, display_name="Test <engine>", capabilities=capabilities, **document
+        )
         _write(backends / f"{RECIPE}.json", json.dumps(own))
         for name, text in (files or {}).items():
             _write(backends / name, text)
