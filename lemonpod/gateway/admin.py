@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from aiohttp import web
@@ -29,12 +30,15 @@ async def load(request: web.Request) -> web.Response:
     name = _model(body)
     if name is None:
         raise MalformedRequestError("'model_name' parameter is required")
+    save = body.get("save_options", False)
+    if not isinstance(save, bool):
+        raise MalformedRequestError("'save_options' must be true or false")
     request[keys.REQUESTED_MODEL] = name
     servable = await request.app[keys.INVENTORY].lookup(name)
     options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
     _check_options(servable, options)
     await request.app[keys.POOL].load(servable.entry.id, options)
-    if body.get("save_options") is True:
+    if save:
         await asyncio.to_thread(save_options, request.app[keys.CONFIG_DIR], servable.entry.id, options)
     return web.json_response(
         {
@@ -81,8 +85,10 @@ async def logs(request: web.Request) -> web.StreamResponse:
     )
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await response.prepare(request)
-    async for line in lines:
-        await response.write(_ndjson(line))
+    with suppress(ConnectionResetError):  # the client has gone
+        async with aclosing(lines):
+            async for line in lines:
+                await response.write(_ndjson(line))
     return response
 
 

@@ -93,6 +93,7 @@ class ScriptedEngine:
     received: list[Received] = field(default_factory=list)
     hung_up: int = 0
     connections: int = 0
+    started: bool = False
     stopped: bool = False
     _exit: asyncio.Future[ExitStatus] | None = None
     _server: asyncio.Server | None = None
@@ -102,6 +103,7 @@ class ScriptedEngine:
         self._exit = asyncio.get_running_loop().create_future()
         endpoint = self.plan.endpoint
         self._server = await asyncio.start_server(self._accept, endpoint.host, endpoint.port, backlog=512)
+        self.started = True
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
