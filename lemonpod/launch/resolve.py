@@ -57,6 +57,8 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
                 raise LaunchError(f'"{block.command}" resolves to nothing')
             render = replace(render, tokens=replace(render.tokens, command=command))
             argv = (command, *render.vector(block.args, "args"), *_enable_args(manifest, mode, render))
+        spec = ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os))
+        env, stop = render.env(block.env), _stop(block, render)
         values = render.used(_templates(block, manifest, mode))
         return LaunchPlan(
             recipe=manifest.recipe,
@@ -67,11 +69,11 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             accelerator=selection.accelerator,
             device=selection.device,
             endpoint=TcpEndpoint(host=settings.host, port=request.port),
-            spec=ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os)),
-            env=MappingProxyType(render.env(block.env)),
+            spec=spec,
+            env=MappingProxyType(env),
             probe=manifest.probe,
             peer_checked=PurePath(command).name not in _CONTAINER_COMMANDS,
-            stop=_stop(block, render),
+            stop=stop,
             slot_policy=manifest.slot_policy,
             engine_paths=manifest.endpoints,
             downsize_endpoint=manifest.downsize_endpoint,

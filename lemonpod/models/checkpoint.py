@@ -125,15 +125,17 @@ def _in_repos(repo: _Repo, hub: Path, role: str, main: _Repo | None) -> Path:
     if main and repo.variant and main.folder != repo.folder:
         folders.append(hub / main.folder)
     known: list[str] = []
-    for snapshot in (snapshot for folder in folders for snapshot in _snapshots(folder)):
-        listing = _list(snapshot)
-        if _DOWNLOAD_MANIFEST in listing.unfinished:
-            continue
-        if (name := pick(listing.files, repo.variant, role)) is not None:
-            return snapshot / name
-        if pick(listing.unfinished, repo.variant, role):
-            raise _unfinished(repo)
-        known += listing.files
+    for folder in folders:
+        for snapshot in _snapshots(folder):
+            listing = _list(snapshot)
+            if _DOWNLOAD_MANIFEST in listing.unfinished:
+                continue
+            if (name := pick(listing.files, repo.variant, role)) is not None:
+                return snapshot / name
+            if pick(listing.unfinished, repo.variant, role):
+                raise _unfinished(repo)
+            if folder == folders[0]:
+                known += listing.files
     if known:
         models = sorted({name for name in known if name.casefold().endswith(GGUF)} or set(known))
         raise CheckpointNotFoundError(
