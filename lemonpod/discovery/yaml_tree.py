@@ -33,8 +33,9 @@ def yaml_tree(text: str) -> object:
     try:
         return _document(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        _refuse(error.problem or error.context or "it does not parse", mark)
+        problem = error.problem or error.context or "it does not parse"
+        hint = "indent with spaces, not tabs" if "cannot start any token" in problem else None
+        _refuse(problem, error.problem_mark or error.context_mark, hint)
     except yaml.YAMLError as error:
         _refuse(str(error).splitlines()[0], None)
 
