@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from lemonpod.config import Settings, find_folders, load_settings
+from lemonpod.config import Folders, Settings, load_settings
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
-from lemonpod.discovery.paths import DiscoveryPaths, discovery_paths
+from lemonpod.discovery.paths import discovery_paths
 from lemonpod.host.detect import detect
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
@@ -29,10 +29,9 @@ def run_server(settings: Settings, environ: Mapping[str, str]) -> None:
     uvloop.run(_serve(settings, environ))
 
 
-def local_inventory(cache_dir: Path | None = None, config_dir: Path | None = None) -> Inventory:
+def local_inventory(folders: Folders, environ: Mapping[str, str]) -> Inventory:
     """What a server with these folders would serve, read once: for commands that need no server."""
-    folders = find_folders(os.environ, cache=cache_dir, config=config_dir)
-    inventory = make_inventory(load_settings(os.environ, folders), os.environ)
+    inventory = make_inventory(load_settings(environ, folders), environ)
     inventory.refresh()
     return inventory
 

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-import click
 import typer
 
 from lemonpod import __version__, errors
@@ -20,7 +19,6 @@ from lemonpod.cli import backends, demo, engines, host, manifest, models, serve
 
 EXIT_OK: Final = 0
 EXIT_FINDINGS: Final = 1
-EXIT_USAGE: Final = 2
 EXIT_ENVIRONMENT: Final = 3
 EXIT_BUG: Final = 70
 EXIT_INTERRUPTED: Final = 130
@@ -52,7 +50,7 @@ app.command("unload")(engines.unload)
 app.command("run")(engines.run)
 app.command("status")(engines.status)
 app.command("logs")(engines.logs)
-app.command("host")(host.host)
+app.command("host")(host.show_host)
 app.command("doctor")(host.doctor)
 
 
@@ -74,11 +72,12 @@ def options(
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error becomes one readable message."""
     try:
-        result = app(args=list(arguments), prog_name="lemonpod", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return EXIT_USAGE if isinstance(error, click.UsageError) else EXIT_FINDINGS
-    except (click.Abort, KeyboardInterrupt):
+        app(args=list(arguments), prog_name="lemonpod")
+    except SystemExit as done:
+        # Typer has printed what it has to say, of wrong usage (2) and of Ctrl-C, which it calls an abort.
+        interrupted = isinstance(done.__context__, typer.Abort)
+        return EXIT_INTERRUPTED if interrupted else int(done.code or EXIT_OK)
+    except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away, as `head` does. Nothing may be written at exit any more.
@@ -97,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         typer.echo("error: this is a bug in lemonpod, please report it with the lines above", err=True)
         return EXIT_BUG
-    return result if isinstance(result, int) else EXIT_OK
+    return EXIT_OK
 
 
 def exit_code(error: BaseException) -> int:

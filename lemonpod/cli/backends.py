@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lemonpod.cli import local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
+from lemonpod.cli.output import print_json, print_table, problems_as_json
 
 if TYPE_CHECKING:
     from lemonpod.discovery.catalog import Descriptor, Rejected
@@ -22,10 +24,7 @@ def backends(
     config_dir: ConfigDir = None,
 ) -> None:
     """List the recipes that manifests describe on this machine."""
-    from lemonpod import bootstrap
-    from lemonpod.cli.output import print_json, print_table
-
-    inventory = bootstrap.local_inventory(cache_dir, config_dir)
+    inventory = local.inventory(cache_dir, config_dir)
     here = inventory.facts.os
     found = [
         descriptor
@@ -84,8 +83,5 @@ def _rejected(item: Rejected) -> dict[str, Any]:
         "path": str(item.path),
         "recipe": item.recipe,
         "kept": item.kept,
-        "reasons": [
-            {"field": problem.location, "reason": problem.message, "hint": problem.hint}
-            for problem in item.problems
-        ],
+        "reasons": problems_as_json(item.problems),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -46,7 +46,7 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """The answer's lines as they arrive. Leaving the loop closes the connection."""
         connection, response = self._send(method, _with_query(path, query), body)
         with closing(connection):

@@ -9,8 +9,10 @@ import typer
 
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server running afterwards.")] = False,
-) -> int:
+) -> None:
     """Run the whole path once with a real llama.cpp on this CPU and a small real model."""
+    import os
+
     from lemonpod.demo.run import run_demo
 
-    return run_demo(keep=keep)
+    raise typer.Exit(run_demo(keep=keep, environ=os.environ))

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, ServerPort
+from lemonpod.cli.output import print_json, print_table, spinner
+from lemonpod.cli.values import parse_options
 
 _Model = Annotated[str, typer.Argument(help="A registered model, as `lemonpod list` shows it.")]
 
@@ -28,8 +30,6 @@ def load(
 ) -> None:
     """Start a model's engine and wait until it is ready."""
     from lemonpod.cli.client import Client
-    from lemonpod.cli.output import spinner
-    from lemonpod.cli.values import parse_options
 
     body: dict[str, Any] = parse_options(option or [])
     body |= {"model_name": model} | ({"save_options": True} if save_options else {})
@@ -47,7 +47,6 @@ def unload(
 ) -> None:
     """Stop a model's engine, or all of them."""
     from lemonpod.cli.client import Client
-    from lemonpod.cli.output import spinner
 
     with spinner("Unloading"):
         answer = Client(host, port, api_key).post(
@@ -65,7 +64,7 @@ def run(
     host: ServerHost = LOOPBACK,
     port: ServerPort = PORT,
     api_key: ApiKey = None,
-) -> int:
+) -> None:
     """Ask a model one thing and stream its answer. Ctrl-C ends the engine's work."""
     from lemonpod.cli.client import Client
 
@@ -85,12 +84,11 @@ def run(
             event = json.loads(line.removeprefix("data:"))
             if error := event.get("error"):
                 typer.echo(f"\nerror: {error['message']}", err=True)
-                return 1
+                raise typer.Exit(1)
             for choice in event.get("choices", []):
                 typer.echo(choice.get("delta", {}).get("content") or "", nl=False)
                 sys.stdout.flush()
     typer.echo()
-    return 0
 
 
 def status(
@@ -101,7 +99,6 @@ def status(
 ) -> None:
     """Show what the server runs."""
     from lemonpod.cli.client import Client
-    from lemonpod.cli.output import print_json, print_table
 
     health = Client(host, port, api_key).get("/api/v1/health")
     if as_json:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import typer
 
+from lemonpod.cli import local
 from lemonpod.cli.options import LOOPBACK, PORT, AsJson, CacheDir, ConfigDir, ServerHost, ServerPort
+from lemonpod.cli.output import print_json, print_table
 
 
-def host(as_json: AsJson = False) -> None:
+def show_host(as_json: AsJson = False) -> None:
     """Show the facts about this machine that launch plans depend on."""
-    from lemonpod.cli.output import print_json, print_table
     from lemonpod.host.detect import detect
 
     facts = detect()
@@ -33,17 +36,16 @@ def host(as_json: AsJson = False) -> None:
 
 
 def doctor(
-    server_host: ServerHost = LOOPBACK,
-    server_port: ServerPort = PORT,
+    host: ServerHost = LOOPBACK,
+    port: ServerPort = PORT,
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
-) -> int:
+) -> None:
     """Examine folders, manifests, models and the server, and say what to do. Exits 1 on any finding."""
     from lemonpod.cli.examine import examine
-    from lemonpod.cli.output import print_json
 
-    checks = examine(server_host, server_port, cache_dir, config_dir)
+    checks = list(examine(local.folders(cache_dir, config_dir), host, port, os.environ))
     if as_json:
         print_json([{"check": c.name, "ok": c.ok, "found": c.found, "fix": c.fix} for c in checks])
     else:
@@ -51,4 +53,5 @@ def doctor(
             typer.echo(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.found}")
             if check.fix:
                 typer.echo(f"     fix: {check.fix}")
-    return 0 if all(check.ok for check in checks) else 1
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from lemonpod.cli import local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
+from lemonpod.cli.output import print_json, print_table, problems_as_json
+from lemonpod.cli.values import parse_options
 
 app = typer.Typer(help="Check manifests and see what they would start.", no_args_is_help=True)
 
@@ -18,32 +22,42 @@ def validate(
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
-) -> int:
+) -> None:
     """Report everything wrong with manifests, also what would only fail at load. Exits 1 on any finding."""
-    from lemonpod import bootstrap
-    from lemonpod.cli.output import print_json
+    from lemonpod.discovery.read import SUFFIXES
 
-    checked = bootstrap.validate_manifests(files, cache_dir, config_dir)
+    inventory = local.inventory(cache_dir, config_dir)
+    reports = inventory.validate(list(_manifest_files(files, SUFFIXES)))
     if as_json:
         rows: list[dict[str, Any]] = [
             {
-                "path": str(path),
-                "valid": not problems,
-                "findings": [
-                    {"field": problem.location, "reason": problem.message, "hint": problem.hint}
-                    for problem in problems
-                ],
+                "path": str(report.path),
+                "valid": not report.problems,
+                "findings": problems_as_json(report.problems),
             }
-            for path, problems in checked
+            for report in reports
         ]
         print_json(rows)
     else:
-        for path, problems in checked:
-            for problem in problems:
-                typer.echo(f"{path}: {problem}")
-            if not problems:
-                typer.echo(f"{path}: ok")
-    return 1 if any(problems for _, problems in checked) else 0
+        for report in reports:
+            for problem in report.problems:
+                typer.echo(f"{report.path}: {problem}")
+            if not report.problems:
+                typer.echo(f"{report.path}: ok")
+    if any(report.problems for report in reports):
+        raise typer.Exit(1)
+
+
+def _manifest_files(given: Iterable[Path], suffixes: Collection[str]) -> Iterator[Path]:
+    """The files themselves, and the manifests of a folder."""
+    for path in given:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.iterdir() if file.suffix in suffixes)
+        if not found:
+            raise typer.BadParameter(f"no manifest in the folder {path}", param_hint="FILES")
+        yield from found
 
 
 @app.command()
@@ -54,24 +68,21 @@ def plan(
         list[str] | None,
         typer.Option("--option", help="A load option as NAME=VALUE; may be given again.", show_default=False),
     ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Port to plan with, else the first one.", show_default=False)
-    ] = None,
+    port: Annotated[int, typer.Option(help="Port to plan with.")] = 8001,
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
     """Print what a load would start, and where each value came from, without starting anything."""
-    from lemonpod import bootstrap
-    from lemonpod.cli.output import print_json, print_table
-    from lemonpod.cli.values import parse_options
     from lemonpod.launch.plan import describe, shell_line
 
-    made = bootstrap.plan_recipe(recipe, model, parse_options(option or []), port, cache_dir, config_dir)
+    made = local.inventory(cache_dir, config_dir).plan_now(
+        model, parse_options(option or []), port, recipe=recipe
+    )
     if as_json:
         print_json(describe(made))
         return
-    for line in made.selection:
+    for line in (*made.selection, *(f"note: {note}" for note in made.notes)):
         typer.echo(line)
     typer.echo(f"\n{shell_line(made)}\n")
     print_table(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lemonpod.cli import local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
+from lemonpod.cli.output import print_json, print_table, problems_as_json
+from lemonpod.cli.values import parse_options
+from lemonpod.errors import ConfigError, RecipeNotFoundError
 
 
 def register(
@@ -37,21 +41,33 @@ def register(
     config_dir: ConfigDir = None,
 ) -> None:
     """Register a model in user_models.json; a running server sees it within two seconds."""
-    from lemonpod import bootstrap
-    from lemonpod.cli.values import parse_options
+    from lemonpod.contract.vocabulary import ModelManagement
+    from lemonpod.models import write
 
-    written = bootstrap.register_model(
+    if checkpoint is not None and file is not None:
+        raise typer.BadParameter("give either --checkpoint or --file, not both")
+    if file is not None and not file.exists() and not force:
+        raise ConfigError(f"there is no {file}", hint="--force registers it anyway")
+    inventory = local.inventory(cache_dir, config_dir)
+    descriptor = inventory.catalog.descriptors.get(recipe)
+    if descriptor is None and not force:
+        known = ", ".join(sorted(inventory.catalog.descriptors)) or "none"
+        raise RecipeNotFoundError(
+            f"no manifest for recipe '{recipe}' is in use; there are: {known}",
+            hint="`lemonpod backends --all` shows refused files; --force registers the model anyway",
+        )
+    main = checkpoint if file is None else str(file.absolute())
+    written = write.register(
+        local.folders(cache_dir, config_dir).config,
         name,
         recipe=recipe,
-        checkpoint=checkpoint,
-        file=file,
+        checkpoints={} if main is None else {"main": main},
         labels=label or [],
-        options=parse_options(option or []),
-        force=force,
-        cache_dir=cache_dir,
-        config_dir=config_dir,
+        recipe_options=parse_options(option or []),
+        free_checkpoints=descriptor is not None
+        and descriptor.manifest.model_management is ModelManagement.SELF_MANAGED,
     )
-    typer.echo(f"registered {written.model} in {written.path}")
+    typer.echo(f"{'replaced' if written.replaced else 'registered'} {written.id} in {written.path}")
 
 
 def list_models(
@@ -59,24 +75,39 @@ def list_models(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the registered models and whether their files are here."""
-    from lemonpod import bootstrap
-    from lemonpod.cli.output import print_json, print_table
-
-    rows, problems = bootstrap.list_models(cache_dir, config_dir)
+    """List the registered models, and what keeps one from being loaded."""
+    inventory = local.inventory(cache_dir, config_dir)
+    rows: list[dict[str, Any]] = []
+    for servable in inventory.servables():
+        availability = inventory.look_for_files(servable)
+        rows.append(
+            {
+                "id": servable.entry.id,
+                "recipe": servable.entry.recipe,
+                "mode": servable.mode,
+                "checkpoints": {
+                    name: str(file.path or file.ref.text) for name, file in availability.files.items()
+                },
+                "downloaded": not availability.missing,
+                "problems": [
+                    *([servable.recipe_problem] if servable.recipe_problem else []),
+                    *availability.missing,
+                ],
+            }
+        )
+    problems = inventory.models.problems
     if as_json:
-        print_json({"models": rows, "problems": [str(problem) for problem in problems]})
+        print_json({"models": rows, "refused": problems_as_json(problems)})
         return
     print_table(
-        ["MODEL", "RECIPE", "MODE", "HERE", "CHECKPOINT", "PROBLEM"],
+        ["MODEL", "RECIPE", "MODE", "CHECKPOINT", "PROBLEM"],
         [
             (
                 row["id"],
                 row["recipe"],
                 row["mode"],
-                "yes" if row["downloaded"] else "no",
-                row["checkpoint"],
-                row["problem"],
+                "\n".join(row["checkpoints"].values()),
+                "\n".join(row["problems"]),
             )
             for row in rows
         ],

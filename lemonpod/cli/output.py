@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from lemonpod.errors import Problem
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, alone."""
     json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
     sys.stdout.write("\n")
+
+
+def problems_as_json(problems: Iterable[Problem]) -> list[dict[str, str | None]]:
+    """Each problem with its field, reason and hint."""
+    return [
+        {"field": problem.location, "reason": problem.message, "hint": problem.hint} for problem in problems
+    ]
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import click
+import typer
 
 from lemonpod.contract.vocabulary import JsonValue
 
@@ -16,9 +16,9 @@ def parse_options(arguments: Sequence[str]) -> dict[str, JsonValue]:
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{argument!r} is not NAME=VALUE", param_hint="--option")
+            raise typer.BadParameter(f"{argument!r} is not NAME=VALUE", param_hint="--option")
         if name in options:
-            raise click.BadParameter(f"{name!r} is given twice", param_hint="--option")
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--option")
         try:
             options[name] = json.loads(text)
         except ValueError:

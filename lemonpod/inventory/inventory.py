@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from typing import Final
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.discovery.catalog import Catalog, scan
 from lemonpod.discovery.paths import DiscoveryPaths
+from lemonpod.discovery.validate import FileReport, validate_files
 from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.refresh import Refresh, difference, report
@@ -129,17 +130,34 @@ class Inventory:
             await self._refreshed()
             return self.find(name)
 
+    def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
+        """Everything wrong with manifest files, seen from this machine; reads them."""
+        return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)
+
     async def availability(self, servable: Servable) -> Availability:
         """Where the model's files are now."""
-        return await asyncio.to_thread(find_files, servable, self.hub)
+        return await asyncio.to_thread(self.look_for_files, servable)
+
+    def look_for_files(self, servable: Servable) -> Availability:
+        """As `availability`, for callers without an event loop. Blocks."""
+        return find_files(servable, self.hub)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""
         await self._refreshed()
-        return await asyncio.to_thread(self._plan, model, overrides, port)
+        return await asyncio.to_thread(self.plan_now, model, overrides, port)
 
-    def _plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+    def plan_now(
+        self, model: str, overrides: Mapping[str, JsonValue], port: int, *, recipe: str | None = None
+    ) -> LaunchPlan:
+        """The plan from what the last refresh found; `recipe` asks how another one would run the model.
+
+        Looks for the model's files, so it belongs in a thread.
+        """
         servable = self.find(model)
+        if recipe is not None and recipe != servable.entry.recipe:
+            entry = replace(servable.entry, recipe=recipe)
+            servable = make_servable(entry, self.catalog, self._builtin)
         if servable.manifest is None:
             raise RecipeNotFoundError(
                 servable.recipe_problem or "", hint="lemonpod backends --all lists recipes and refused files"

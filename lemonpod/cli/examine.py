@@ -1,0 +1,124 @@
+"""What `lemonpod doctor` looks at: each check says what it found and, where that is bad, what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lemonpod import bootstrap
+from lemonpod.cli.client import Client
+from lemonpod.config import Folders, load_settings
+from lemonpod.errors import ConfigError, LemonpodError
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.models.hub import hub_dir
+
+_CONNECT_TIMEOUT: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    fix: str | None = None
+
+
+def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Every check of this machine, in an order in which the first failure is the first to mend."""
+    try:
+        settings = load_settings(environ, folders)
+    except ConfigError as error:
+        yield Check(name="settings", ok=False, found=error.message, fix=error.hint or "correct the file")
+        return
+    yield Check(name="settings", ok=True, found=str(folders.config / "config.json"))
+    yield _folder("config folder", folders.config)
+    yield _folder("cache folder", folders.cache)
+    hub = hub_dir(environ, settings.models_dir)
+    yield Check(name="model cache", ok=True, found=f"{hub}{'' if hub.is_dir() else ' (not there yet)'}")
+    inventory = bootstrap.local_inventory(folders, environ)
+    yield from _manifests(inventory)
+    yield from _models(inventory, settings.engine.first_port, environ)
+    yield _server(host, port)
+
+
+def _folder(name: str, path: Path) -> Check:
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not existing.is_dir():
+        return Check(name=name, ok=False, found=f"{existing} is a file", fix=f"move {existing} away")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Check(
+            name=name, ok=False, found=f"{existing} cannot be written", fix=f"chown or chmod {existing}"
+        )
+    return Check(name=name, ok=True, found=f"{path}{'' if path == existing else ' (not there yet)'}")
+
+
+def _manifests(inventory: Inventory) -> Iterator[Check]:
+    catalog = inventory.catalog
+    recipes = ", ".join(sorted(catalog.descriptors)) or "none"
+    yield Check(name="recipes", ok=True, found=recipes)
+    for rejected in catalog.rejected:
+        for problem in rejected.problems:
+            where = f"{problem.location}: " if problem.location else ""
+            yield Check(
+                name=f"manifest {rejected.path}",
+                ok=False,
+                found=f"{where}{problem.message}",
+                fix=problem.hint or f"lemonpod manifest validate {rejected.path}",
+            )
+
+
+def _models(inventory: Inventory, port: int, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Whether each model's launch plan can be made, and its program is there."""
+    for problem in inventory.models.problems:
+        yield Check(
+            name=f"model file {problem.location}",
+            ok=False,
+            found=problem.message,
+            fix=problem.hint or "correct the entry",
+        )
+    for servable in inventory.servables():
+        name = f"model {servable.entry.id}"
+        try:
+            plan = inventory.plan_now(servable.entry.id, {}, port)
+        except LemonpodError as error:
+            yield Check(name=name, ok=False, found=error.message, fix=error.hint or "see lemonpod list")
+            continue
+        program = plan.spec.argv[0]
+        path = os.pathsep.join(
+            [plan.env.get("PATH") or environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]
+        )
+        if shutil.which(program, path=path) is None:
+            yield Check(
+                name=name,
+                ok=False,
+                found=f"its program {program} is not found",
+                fix=f"install it, or correct 'command' in the manifest of {plan.recipe}",
+            )
+        else:
+            yield Check(name=name, ok=True, found=f"{plan.recipe} would run {program} ({plan.block_path})")
+
+
+def _server(host: str, port: int) -> Check:
+    try:
+        with socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT):
+            pass
+    except OSError:
+        return Check(name="server", ok=True, found=f"none runs on {host}:{port}; `lemonpod serve` starts one")
+    try:
+        Client(host, port, None).get("/live")
+    except (LemonpodError, ValueError) as error:
+        return Check(
+            name="server",
+            ok=False,
+            found=f"something else answers on {host}:{port}: {error}",
+            fix="end it, or serve on another port with --port",
+        )
+    return Check(name="server", ok=True, found=f"answers on {host}:{port}")

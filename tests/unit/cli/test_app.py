@@ -1,0 +1,221 @@
+"""Exit codes and messages: what a script and a person see of an error."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lemonpod import __version__, errors
+from lemonpod.cli.app import EXIT_CODES, exit_code, run
+from tests.factories import make_document
+
+
+@pytest.fixture
+def backends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The user's manifest folder of a fresh home."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "config/lemonade/backends"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def write(path: Path, document: Any) -> Path:
+    path.write_text(json.dumps(document))
+    path.chmod(0o644)
+    return path
+
+
+def test_every_error_has_an_exit_code() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+
+    assert len(kinds) > 20
+    for kind in kinds:
+        assert exit_code(kind.__new__(kind)) in {1, 3}
+    assert set(EXIT_CODES.values()) == {1, 3}
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"lemonpod {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["serve", "--port", "x"],
+        ["register", "m"],
+        ["register", "m", "--recipe", "r", "--checkpoint", "a/b", "--file", "c"],
+        ["manifest", "plan", "r", "--model", "m", "--option", "=1"],
+        ["manifest", "validate"],
+    ],
+)
+def test_wrong_usage_is_2_and_says_what(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there_is_3_with_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--port", "1"]) == 3
+
+    error = capsys.readouterr().err
+    assert "no lemonpod server answers on 127.0.0.1:1" in error
+    assert "lemonpod serve" in error
+
+
+def test_a_bug_is_70_and_keeps_its_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr("lemonpod.cli.local.inventory", broken)
+
+    assert run(["list"]) == 70
+    error = capsys.readouterr().err
+    assert "on purpose" in error
+    assert "bug in lemonpod" in error
+
+
+def test_validate_is_0_or_1_and_names_file_field_and_cure(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write(backends / "good.json", make_document())
+    bad = write(backends / "bad.json", make_document(recipe="bad", capabilitys=["x"], capabilities=["chat"]))
+
+    assert run(["manifest", "validate", str(good)]) == 0
+    assert capsys.readouterr().out == f"{good}: ok\n"
+    assert run(["manifest", "validate", str(bad)]) == 1
+    out = capsys.readouterr().out
+    assert f"{bad}: unknown field 'capabilitys'" in out
+    assert "'capabilities'" in out
+    assert "unknown capability 'chat'" in out
+
+
+def test_validate_takes_a_folder_and_prints_json(backends: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(backends / "a.json", make_document())
+    write(backends / "b.json", make_document(recipe="bb", extends="nowhere"))
+
+    assert run(["manifest", "validate", str(backends), "--json"]) == 1
+
+    good, bad = json.loads(capsys.readouterr().out)
+    assert (good["valid"], bad["valid"]) == (True, False)
+    assert "nowhere" in bad["findings"][0]["reason"]
+
+
+def test_validate_of_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["manifest", "validate", str(tmp_path / "no.json")]) == 1
+    assert "no.json" in capsys.readouterr().out
+
+
+def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["manifest", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["recipe"]
+
+
+def test_backends_shows_what_is_used_and_with_all_what_was_refused(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "good.json", make_document())
+    write(backends / "bad.json", make_document(recipe="bad", slot_policy="none"))
+    write(backends / "windows.json", make_document(recipe="windows", platforms={"windows": WINDOWS}))
+
+    assert run(["backends"]) == 0
+    out = capsys.readouterr().out
+    assert "test-engine" in out
+    assert str(backends / "windows.json") not in out
+    assert "1 refused" in out
+    assert run(["backends", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert str(backends / "windows.json") in out
+    assert "invalid 'slot_policy'" in out
+    assert run(["backends", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "test-engine" in [recipe["recipe"] for recipe in document["recipes"]]
+    [rejected] = document["rejected"]
+    assert rejected["path"] == str(backends / "bad.json")
+    assert rejected["reasons"][0]["field"] == "slot_policy"
+
+
+WINDOWS = {"cpu": {"command": "x", "args": []}}
+
+
+def test_register_list_plan_without_a_server(
+    backends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = {
+        "command": "/opt/engine",
+        "args": ["-m", "{checkpoint:main}", "-c", "{ctx_size}", "-p", "{port}"],
+    }
+    write(backends / "e.json", make_document(platforms={"linux": {"cpu": block}}))
+    weights = tmp_path / "w.gguf"
+    weights.write_bytes(b"GGUF")
+
+    assert run(["register", "m", "--recipe", "test-engine", "--file", str(weights)]) == 0
+    assert "registered user.m" in capsys.readouterr().out
+    assert run(["list", "--json"]) == 0
+    [model] = json.loads(capsys.readouterr().out)["models"]
+    assert (model["id"], model["mode"], model["downloaded"]) == ("user.m", "chat", True)
+    plan = ["manifest", "plan", "test-engine", "--model", "m", "--option", "ctx_size=123"]
+    assert run([*plan, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["argv"] == ["/opt/engine", "-m", str(weights), "-c", "123", "-p", "8001"]
+    assert document["values"]["{ctx_size}"] == {"value": "123", "from": "load request"}
+    assert run(plan) == 0
+    text = capsys.readouterr().out
+    assert f"/opt/engine -m {weights} -c 123 -p 8001" in text
+    assert "load request" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--recipe", "nosuch"], "no manifest for recipe 'nosuch' is in use"),
+        (["--recipe", "test-engine", "--file", "/no/such"], "there is no /no/such"),
+        (["--recipe", "test-engine", "--checkpoint", "a/b:../c"], "'..'"),
+    ],
+)
+def test_register_refuses_what_cannot_work(
+    arguments: list[str], message: str, backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "e.json", make_document())
+
+    assert run(["register", "m", *arguments]) in {1, 3}
+
+    assert message in capsys.readouterr().err
+    assert not (backends.parent / "user_models.json").exists()
+
+
+def test_register_force_comes_before_the_recipe(backends: Path) -> None:
+    assert run(["register", "m", "--recipe", "later", "--file", "/no/such", "--force"]) == 0
+    assert json.loads((backends.parent / "user_models.json").read_text())["m"]["recipe"] == "later"
+
+
+def test_host_says_what_the_machine_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["host", "--json"]) == 0
+
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["os"] == "linux"
+    assert facts["machine"] == os.uname().machine
+    assert facts["accelerators"] == ["cpu"]
+
+
+def test_doctor_is_1_on_a_finding_and_gives_the_fix(
+    backends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "e.json", make_document())
+    assert run(["register", "m", "--recipe", "test-engine"]) == 0
+    assert run(["doctor", "--port", "1"]) == 1
+    assert "its program /opt/engine is not found" in capsys.readouterr().out
+    write(backends / "e.json", make_document(platforms={"linux": {"cpu": {"command": "true", "args": []}}}))
+    assert run(["doctor", "--port", "1"]) == 0
+    capsys.readouterr()
+    (backends / "e.json").chmod(0o666)
+    assert run(["doctor", "--port", "1", "--json"]) == 1
+    failed = [check for check in json.loads(capsys.readouterr().out) if not check["ok"]]
+    assert [str(backends / "e.json") in check["check"] for check in failed] == [True, False]
+    assert "chmod go-w" in failed[0]["fix"]
