@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
@@ -19,7 +18,6 @@ from lemonpod.gateway.json_body import peek
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
-from lemonpod.models.write import save_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
 
@@ -34,12 +32,13 @@ async def load(request: web.Request) -> web.Response:
     if not isinstance(save, bool):
         raise MalformedRequestError("'save_options' must be true or false")
     request[keys.REQUESTED_MODEL] = name
-    servable = await request.app[keys.INVENTORY].lookup(name)
+    inventory = request.app[keys.INVENTORY]
+    servable = await inventory.lookup(name)
     options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
     _check_options(servable, options)
     await request.app[keys.POOL].load(servable.entry.id, options)
     if save:
-        await asyncio.to_thread(save_options, request.app[keys.CONFIG_DIR], servable.entry.id, options)
+        await inventory.save_options(servable.entry.id, options)
     return web.json_response(
         {
             "status": "success",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -135,7 +135,7 @@ class ScriptedEngine:
     async def stats(self) -> EngineStats:
         return EngineStats()
 
-    async def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+    async def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         lines = [LogLine(seq, 1.5, text) for seq, text in enumerate(self.output)]
         for line in lines if tail is None else lines[len(lines) - tail :]:
             yield line

@@ -165,7 +165,9 @@ async def test_ids_round_trip(start: Starter) -> None:
         assert (await world.post(CHAT, {"model": item["id"]})).status == 200
 
 
-@pytest.mark.parametrize(("size", "shown"), [(4096, 4096), (-1, None), (0, None), ("auto", None), (True, None)])
+@pytest.mark.parametrize(
+    ("size", "shown"), [(4096, 4096), (-1, None), (0, None), ("auto", None), (True, None)]
+)
 async def test_a_context_length_is_never_a_sentinel(start: Starter, size: Any, shown: int | None) -> None:
     world = await start(answer, models={"n": MODEL | {"recipe_options": {"ctx_size": size}}})
 
@@ -399,7 +401,15 @@ async def test_stats_count_what_answers_tell(start: Starter) -> None:
 
 @pytest.mark.parametrize(
     "usage",
-    [b"null", b"7", b'"x"', b'{"prompt_tokens":"7"}', b'{"prompt_tokens":1e999}', b'{"prompt_tokens":-3}', b"{}"],
+    [
+        b"null",
+        b"7",
+        b'"x"',
+        b'{"prompt_tokens":"7"}',
+        b'{"prompt_tokens":1e999}',
+        b'{"prompt_tokens":-3}',
+        b"{}",
+    ],
 )
 async def test_nonsense_in_usage_counts_nothing(start: Starter, usage: bytes) -> None:
     async def tells(connection: Connection) -> None:
@@ -456,7 +466,9 @@ async def test_rejected_manifests_are_shown(start: Starter) -> None:
     broken = '{"recipe":"broken","display_name":"b","api_contract_version":"1","nope":1}'
     world = await start(answer, files={"broken.json": broken, "half.json": "{"})
 
-    rejected = {item["path"]: item for item in (await world.get("/v1/system-info")).json["rejected_manifests"]}
+    rejected = {
+        item["path"]: item for item in (await world.get("/v1/system-info")).json["rejected_manifests"]
+    }
 
     item = rejected[str(world.folder / "backends/broken.json")]
     assert (item["recipe"], item["kept"]) == ("broken", False)

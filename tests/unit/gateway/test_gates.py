@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from lemonpod.engine.api import ExitStatus
 from lemonpod.gateway.settings import GatewaySettings
+from tests.factories import make_document
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import message, ok
 from tests.unit.gateway.world import RECIPE, Starter
@@ -25,7 +27,9 @@ async def answer(connection: Connection) -> None:
 # --- paths and methods ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/nope", "/v1", "/v1/nope", "/v2/models", "/api/models", "/models", "/health"])
+@pytest.mark.parametrize(
+    "path", ["/nope", "/v1", "/v1/nope", "/v2/models", "/api/models", "/models", "/health"]
+)
 async def test_an_unknown_path(start: Starter, path: str) -> None:
     world = await start(answer)
 
@@ -215,13 +219,12 @@ async def test_without_a_model_the_last_used_one_answers(start: Starter) -> None
 
 
 async def test_the_last_used_one_that_can_answers(start: Starter) -> None:
-    documents = '{"recipe":"plain","display_name":"p","api_contract_version":"1","capabilities":["completion"],'
-    documents += '"platforms":{"linux":{"cpu":{"command":"/opt/p","args":[]}}}}'
+    plain = make_document(recipe="plain", capabilities=["completion"])
     world = await start(
         answer,
         capabilities=["tokenize"],
         models={"p": MODEL | {"recipe": "plain"}},
-        files={"plain.json": documents},
+        files={"plain.json": json.dumps(plain)},
     )
     await world.post("/v1/tokenize", {"model": "m", "content": "x"})
     await world.post("/v1/completions", {"model": "p"})

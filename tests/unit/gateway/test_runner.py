@@ -26,6 +26,12 @@ async def test_a_free_port_is_chosen_and_told() -> None:
         await Client.connect(port)
 
 
+async def test_localhost_is_found_by_number_too() -> None:
+    async with running(web.Application(), "localhost", 0) as (host, port):
+        assert host == "127.0.0.1"
+        (await Client.connect(port)).abort()
+
+
 async def test_a_taken_port_is_a_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -43,9 +49,7 @@ async def test_an_address_that_is_not_ours_is_a_clear_error(host: str) -> None:
             pass
 
 
-async def test_neither_bodies_nor_keys_are_logged(
-    start: Starter, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_neither_bodies_nor_keys_are_logged(start: Starter, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     async def breaks_off(connection: Connection) -> None:
