@@ -13,10 +13,9 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from lemonpod.engine.pool import EngineLease
+from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.settings import GatewaySettings
-
 
 # From the end of a process's sockets to the news of its exit.
 _EXIT_NOTICE: Final = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from aiohttp import web
@@ -32,15 +32,22 @@ async def running(app: web.Application, host: str, port: int) -> AsyncIterator[t
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
         try:
-            await site.start()
+            await _listen(runner, "127.0.0.1" if host == "localhost" else host, port)
         except OSError as error:
             raise _cannot_listen(host, port, error) from error
         bound_host, bound_port = runner.addresses[0][:2]
+        if host == "localhost":
+            # Some clients try this address first; not every machine has it.
+            with suppress(OSError):
+                await _listen(runner, "::1", bound_port)
         yield bound_host, bound_port
     finally:
         await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:

@@ -28,6 +28,7 @@ from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
+from lemonpod.models.write import save_options
 
 _MAX_NAMED: Final = 10
 """How many models the message for an unknown one lists."""
@@ -130,6 +131,10 @@ class Inventory:
     def look_for_files(self, servable: Servable) -> Availability:
         """As `availability`, for callers without an event loop. Blocks."""
         return find_files(servable, self.hub)
+
+    async def save_options(self, model: str, options: Mapping[str, JsonValue]) -> None:
+        """Keep options of a model, a canonical id, for its later loads; raises ConfigError."""
+        await asyncio.to_thread(save_options, self._registry.config_dir, model, options)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
-from lemonpod.contract.vocabulary import CAPABILITIES, Accelerator, Capability, Mode, Os
+from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, Os
 from lemonpod.errors import LaunchError
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.mode import model_mode
@@ -68,7 +68,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             capabilities=frozenset(manifest.capabilities),
             block_path=selection.path,
             accelerator=selection.accelerator,
-            device=_device(selection.accelerator),
+            device=selection.device,
             endpoint=TcpEndpoint(host=settings.host, port=request.port),
             spec=spec,
             env=MappingProxyType(env),
@@ -139,11 +139,6 @@ def _stop(block: Block, render: Renderer) -> StopSpec | None:
     if block.stop_command is None:
         return None
     return StopSpec(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
-
-
-def _device(accelerator: Accelerator) -> str:
-    """What clients are told: Lemonade knows cpu, npu, and calls all else gpu."""
-    return accelerator.value if accelerator in {Accelerator.CPU, Accelerator.NPU} else Accelerator.GPU.value
 
 
 def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:

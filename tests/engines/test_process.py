@@ -25,7 +25,7 @@ from lemonpod.launch.plan import StopSpec
 from tests.engines.conftest import Start, fake_plan, shell_plan
 from tests.factories import make_plan
 from tests.fake_engine import ROOT, fake_engine_argv
-from tests.waiting import alive, carriers, unused_port, until
+from tests.waiting import alive, carriers, until, unused_port
 
 SLEEP = "import time; time.sleep(600)"
 

@@ -397,8 +397,8 @@ async def test_an_engine_that_dies_before_its_answer_tells_how(start: Starter) -
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 503])
 async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:
     text = b"internal: CUDA OOM"
-    sent = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\nContent-Length: {len(text)}\r\n\r\n"
-    world = await start(answers(sent.encode() + text))
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\n"
+    world = await start(answers(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text))
 
     reply = await world.post(CHAT, BODY)
 
