@@ -23,7 +23,17 @@ from lemonpod.discovery.read import SUFFIXES
 from lemonpod.discovery.trust import directory_problems
 from lemonpod.errors import Problem
 
-__all__ = ["Catalog", "Changes", "Descriptor", "Rejected", "Scope", "Source", "changes", "scan"]
+__all__ = [
+    "Catalog",
+    "Changes",
+    "Descriptor",
+    "Rejected",
+    "Scope",
+    "Source",
+    "built_in_collision",
+    "changes",
+    "scan",
+]
 
 # Hidden files, and what editors leave while they save: .x.json.swp, .#x.json, #x.json#, ~x.json.
 _IGNORED_STARTS: Final = (".", "#", "~")
@@ -111,6 +121,12 @@ def changes(old: Catalog | None, new: Catalog) -> Changes:
     )
 
 
+def built_in_collision(recipe: str) -> Problem:
+    """What a manifest is refused with that takes the name of a built-in backend."""
+    message = f"recipe '{recipe}' collides with a built-in backend"
+    return Problem(location="", message=message, hint="choose another name")
+
+
 def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], int]) -> Iterator[_Directory]:
     known_directories = {directory.path: directory for directory in known.directories}
     identities = set()
@@ -152,61 +168,49 @@ def _manifest_names(directory: Path) -> list[str]:
 
 
 def _decide(seen: _Seen, previous: Catalog | None) -> Catalog:
-    refused: dict[Path, Problem] = {}
-    while True:
-        chosen, passed_over = _choose(seen, refused)
-        manifests = {recipe: descriptor.manifest for recipe, descriptor in chosen.items()}
-        resolved, dropped = resolve_extends(manifests)
-        if not dropped:
-            break
-        # A file without a base makes room for one of lower priority, which may be a base in its turn.
-        refused |= {chosen[recipe].source.path: problem for recipe, problem in dropped.items()}
+    chosen, refused = _choose(seen)
+    manifests = {recipe: descriptor.manifest for recipe, descriptor in chosen.items()}
+    resolved, dropped = resolve_extends(manifests)
+    refused |= {chosen[recipe].source.path: problem for recipe, problem in dropped.items()}
     before = previous.descriptors if previous else {}
     descriptors = {}
-    for recipe, descriptor in chosen.items():
-        manifest = resolved[recipe]
+    for recipe, manifest in resolved.items():
         if recipe in before and before[recipe].manifest == manifest:
             manifest = before[recipe].manifest
-        descriptors[recipe] = replace(descriptor, manifest=manifest)
+        descriptors[recipe] = replace(chosen[recipe], manifest=manifest)
     return Catalog(
         descriptors=MappingProxyType(descriptors),
-        rejected=tuple(_rejected(seen, chosen, {**passed_over, **refused})),
+        rejected=tuple(_rejected(seen, descriptors, refused)),
         _seen=seen,
     )
 
 
-def _choose(
-    seen: _Seen, refused: Mapping[Path, Problem]
-) -> tuple[dict[str, Descriptor], dict[Path, Problem]]:
-    """For each recipe the first file that provides it, and why the other files do not."""
+def _choose(seen: _Seen) -> tuple[dict[str, Descriptor], dict[Path, Problem]]:
+    """For each recipe the first file that provides it, and why the others do not."""
     chosen: dict[str, Descriptor] = {}
-    passed_over: dict[Path, Problem] = {}
+    refused: dict[Path, Problem] = {}
     for directory in seen.directories:
         for file in directory.files:
-            if directory.distrust or file.descriptor is None or file.path in refused:
+            if directory.distrust or file.descriptor is None:
                 continue
             recipe = file.descriptor.manifest.recipe
             if recipe in seen.builtin:
-                passed_over[file.path] = Problem(
-                    location="recipe",
-                    message=f"recipe '{recipe}' collides with a built-in backend",
-                    hint="choose another name",
-                )
+                refused[file.path] = built_in_collision(recipe)
             elif recipe in chosen:
-                passed_over[file.path] = Problem(
-                    location="recipe",
+                refused[file.path] = Problem(
+                    location="",
                     message=f"recipe '{recipe}' already provided by a higher-priority path",
                     hint=f"by {chosen[recipe].source.path}",
                 )
             else:
                 chosen[recipe] = file.descriptor
-    return chosen, passed_over
+    return chosen, refused
 
 
 def _rejected(
-    seen: _Seen, chosen: Mapping[str, Descriptor], decided: Mapping[Path, Problem]
+    seen: _Seen, descriptors: Mapping[str, Descriptor], refused: Mapping[Path, Problem]
 ) -> Iterator[Rejected]:
-    in_use = {descriptor.source.path for descriptor in chosen.values()}
+    in_use = {descriptor.source.path for descriptor in descriptors.values()}
     for directory in seen.directories:
         if directory.unreadable:
             yield Rejected(
@@ -214,8 +218,8 @@ def _rejected(
             )
         for file in directory.files:
             problems = (*directory.distrust, *file.problems)
-            if file.path in decided:
-                problems = (*problems, decided[file.path])
+            if file.path in refused:
+                problems = (*problems, refused[file.path])
             if problems:
                 yield Rejected(
                     path=file.path,

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -191,7 +191,7 @@ class ProcessEngine:
             percent = max(0.0, 100.0 * (seconds - before[1]) / (now - before[0]))
         return EngineStats(cpu_percent=percent, memory_bytes=resident, processes=count)
 
-    def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+    def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         return self._log.read(tail=tail, follow=follow)
 
     def log_tail(self, count: int) -> tuple[str, ...]:
@@ -204,6 +204,7 @@ class ProcessEngine:
 
     async def stop(self, *, grace: float) -> ExitStatus:
         if self._child is None or self._record is None:
+            self._log.close()
             return ExitStatus(wanted=True)
         self._child.wanted = True
         self._grace = min(self._grace, grace)

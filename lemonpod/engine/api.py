@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -100,7 +100,7 @@ class Engine(Protocol):
 
     async def stats(self) -> EngineStats: ...
 
-    def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+    def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         """The newest `tail` lines (all that are kept, if None), then with `follow` what comes.
 
         Ends when the engine has ended. A slow reader loses the oldest lines; it never slows the engine.

@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -69,7 +69,7 @@ class LogBuffer:
         skipped = max(0, len(self._lines) - count)
         return tuple(clean(kept.raw) for kept in islice(self._lines, skipped, None))
 
-    async def read(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+    async def read(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         """The newest `tail` lines (all, if None), then with `follow` what comes until `close`."""
         position = self._first
         if tail is not None:

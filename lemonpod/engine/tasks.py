@@ -26,16 +26,17 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:
     """Cancel the tasks and wait until they have ended, whatever their outcome."""
-    for task in tasks:
+    running = [task for task in tasks if not task.done()]
+    for task in running:
         task.cancel()
-    if tasks:
-        await finish(_ended(tasks))
-
-
-async def _ended(tasks: tuple[asyncio.Task[Any], ...]) -> None:
-    await asyncio.wait(tasks)
+    if running:
+        await finish(_ended(running))
     for task in tasks:
         _retrieve(task)
+
+
+async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
+    await asyncio.wait(tasks)
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

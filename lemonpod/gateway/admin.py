@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from aiohttp import web
@@ -15,8 +16,10 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.intake import read_body
 from lemonpod.gateway.json_body import peek
 from lemonpod.gateway.models_api import main_checkpoint
+from lemonpod.inventory.servable import Servable
+from lemonpod.launch.options import accepted_options
 
-_NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "merge_args"})
+_NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
 
 
 async def load(request: web.Request) -> web.Response:
@@ -25,10 +28,17 @@ async def load(request: web.Request) -> web.Response:
     name = _model(body)
     if name is None:
         raise MalformedRequestError("'model_name' parameter is required")
+    save = body.get("save_options", False)
+    if not isinstance(save, bool):
+        raise MalformedRequestError("'save_options' must be true or false")
     request[keys.REQUESTED_MODEL] = name
-    servable = await request.app[keys.INVENTORY].lookup(name)
+    inventory = request.app[keys.INVENTORY]
+    servable = await inventory.lookup(name)
     options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
+    _check_options(servable, options)
     await request.app[keys.POOL].load(servable.entry.id, options)
+    if save:
+        await inventory.save_options(servable.entry.id, options)
     return web.json_response(
         {
             "status": "success",
@@ -74,8 +84,10 @@ async def logs(request: web.Request) -> web.StreamResponse:
     )
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await response.prepare(request)
-    async for line in lines:
-        await response.write(_ndjson(line))
+    with suppress(ConnectionResetError):  # the client has gone
+        async with aclosing(lines):
+            async for line in lines:
+                await response.write(_ndjson(line))
     return response
 
 
@@ -93,7 +105,9 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
     peek(data, ())  # the same strictness as for every other body
     try:
         parsed: Mapping[str, Any] = json.loads(data)
-    except ValueError as error:  # an integer of thousands of digits
+        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:
+        # Integers of thousands of digits, numbers beyond all floats, half a character.
         raise MalformedRequestError(f"Invalid JSON in request body: {error}") from error
     return parsed
 
@@ -103,6 +117,17 @@ def _model(body: Mapping[str, JsonValue]) -> str | None:
     if name is not None and not isinstance(name, str):
         raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
     return name
+
+
+def _check_options(servable: Servable, options: Mapping[str, JsonValue]) -> None:
+    if servable.manifest is None:
+        return  # the load tells what is wrong
+    accepted = accepted_options(servable.manifest)
+    if unknown := sorted(options.keys() - accepted):
+        raise MalformedRequestError(
+            f"recipe '{servable.entry.recipe}' has no option '{unknown[0]}'",
+            hint=f"it takes: {', '.join(sorted(accepted))}",
+        )
 
 
 def _ndjson(line: LogLine) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from pathlib import Path
 
 from aiohttp import web
 
@@ -24,19 +23,13 @@ from lemonpod.inventory.inventory import Inventory
 
 
 def make_app(
-    inventory: Inventory,
-    pool: Pool,
-    settings: GatewaySettings,
-    *,
-    config_dir: Path,
-    shutdown: Callable[[], None],
+    inventory: Inventory, pool: Pool, settings: GatewaySettings, *, shutdown: Callable[[], None]
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it."""
     app = web.Application(middlewares=[answer_errors, check_origin, check_key])
     app[keys.SETTINGS] = settings
     app[keys.INVENTORY] = inventory
     app[keys.POOL] = pool
-    app[keys.CONFIG_DIR] = config_dir
     app[keys.STATS] = Stats()
     app[keys.SHUTDOWN] = shutdown
     app.cleanup_ctx.append(_engine_session)

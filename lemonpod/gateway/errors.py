@@ -98,7 +98,7 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
     if form is Form.TEXT:
         return {"error": str(error)}
     if form is Form.TYPED:
-        return {"error": {"message": str(error), "type": error.code, "code": error.code}}
+        return {"error": {"message": str(error), "type": error.code}}
     if isinstance(error, ModelNotFoundError):
         return _model_envelope(str(error), error.code, error.model)
     message = f"Failed to load model '{model}': {error}" if model else str(error)

@@ -7,6 +7,9 @@ from typing import Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
+MAX_FIELD: Final = 64 << 10
+"""One header's value or the request line, from either side: long queries and tokens fit."""
+
 # RFC 9110 section 7.6.1, with the older names that are still seen.
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -23,7 +26,7 @@ _HOP_BY_HOP: Final = frozenset(
 )
 # What a client proves itself with is for us alone: an engine is somebody else's program.
 _SECRETS: Final = frozenset({"authorization", "api-key", "cookie", "x-api-key"})
-# The body is framed anew, and by then inflated. An engine that never answers "100 Continue" would wait for ever.
+# The body is framed anew, and by then inflated. Asked to say "100 Continue", some engines never would.
 _REQUEST_FRAMING: Final = frozenset({"content-encoding", "content-length", "expect", "host"})
 # Ours to say: where the answer came from, who may read it, and who must log in.
 _RESPONSE_OURS: Final = frozenset({"date", "server", "set-cookie", "set-cookie2", "www-authenticate"})

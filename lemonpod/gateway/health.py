@@ -90,7 +90,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "pid": status.pid,
         "launch_command": list(plan.spec.argv) if plan else [],
         "status": state,
-        "backend_alive": status.pid is not None,
+        "backend_alive": status.pid is not None and status.state is not InstanceState.FAILED,
         "backend_health": condition,
         "loaded": status.state is InstanceState.READY,
         "watchdog_reset": False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from aiohttp import ClientSession, web
@@ -17,9 +16,8 @@ SETTINGS: Final = web.AppKey("settings", GatewaySettings)
 INVENTORY: Final = web.AppKey("inventory", Inventory)
 POOL: Final = web.AppKey("pool", Pool)
 SESSION: Final = web.AppKey("session", ClientSession)
-CONFIG_DIR: Final = web.AppKey("config_dir", Path)
 STATS: Final = web.AppKey("stats", Stats)
-SHUTDOWN: Final = web.AppKey("shutdown", Callable[[], None])
+SHUTDOWN: Final[web.AppKey[Callable[[], None]]] = web.AppKey("shutdown")
 
 # On a request, once it is known:
 REQUESTED_MODEL: Final = web.RequestKey("requested_model", str)

@@ -9,7 +9,8 @@ from aiohttp import web
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway import keys
-from lemonpod.inventory.inventory import Inventory, Servable
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.inventory.servable import Servable
 
 # Lemonade says so of every model; OpenAI's clients only want a number.
 _CREATED: Final = 1234567890

@@ -22,7 +22,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2.5rem au
 h1 { font-size: 1.5rem; margin: 0; } h1 small { color: var(--dim); font-weight: normal; font-size: 1rem; }
 h2 { font-size: 1.05rem; margin: 2.2rem 0 .5rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; }
+tr { border-bottom: 1px solid var(--line); }
 th { color: var(--dim); font-weight: 500; font-size: .85rem; }
 p.none, footer { color: var(--dim); } code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }

@@ -76,8 +76,9 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) and value >= 0 else 0.0
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return 0.0
+    return max(value, 0.0)
 
 
 def _count(value: object) -> int:

@@ -28,6 +28,7 @@ from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
+from lemonpod.models.write import save_options
 
 _MAX_NAMED: Final = 10
 """How many models the message for an unknown one lists."""
@@ -63,9 +64,9 @@ class Inventory:
         euid: int,
     ) -> None:
         self.facts = facts
+        self.hub = hub
         self._paths = paths
         self._registry = registry
-        self._hub = hub
         self._settings = settings
         self._env = env
         self._builtin = builtin
@@ -73,7 +74,7 @@ class Inventory:
         self._state = _NOTHING_YET
         self._one_refresh = threading.Lock()
         self._one_waiter = asyncio.Lock()
-        self._last_start = float("-inf")
+        self._seen = float("-inf")  # when the last look at the disk that is over began
 
     @property
     def catalog(self) -> Catalog:
@@ -89,20 +90,9 @@ class Inventory:
         Blocks, so it belongs in a thread. Of several callers one works at a time.
         """
         with self._one_refresh:
-            self._last_start = time.monotonic()
-            old = None if self._state is _NOTHING_YET else self._state
-            before = old.catalog if old else None
-            catalog = scan(self._paths, before, builtin=self._builtin, euid=self._euid)
-            models = self._registry.load()
-            if old and catalog == old.catalog and models is old.models:
-                self._state = replace(old, catalog=catalog)  # equal, but it knows more of the files
-                return Refresh()
-            servables = {
-                id_: make_servable(entry, catalog, self._builtin) for id_, entry in models.entries.items()
-            }
-            self._state = _State(catalog, models, MappingProxyType(servables))
-            result = difference(before, catalog, old.models if old else None, models)
-            report(result, catalog, first=old is None)
+            began = time.monotonic()
+            result = self._look()
+            self._seen = began
             return result
 
     async def ready(self) -> None:
@@ -140,7 +130,11 @@ class Inventory:
 
     def look_for_files(self, servable: Servable) -> Availability:
         """As `availability`, for callers without an event loop. Blocks."""
-        return find_files(servable, self._hub)
+        return find_files(servable, self.hub)
+
+    async def save_options(self, model: str, options: Mapping[str, JsonValue]) -> None:
+        """Keep options of a model, a canonical id, for its later loads; raises ConfigError."""
+        await asyncio.to_thread(save_options, self._registry.config_dir, model, options)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""
@@ -166,7 +160,7 @@ class Inventory:
             LaunchRequest(
                 manifest=servable.manifest,
                 entry=servable.entry,
-                files=find_files(servable, self._hub).files,
+                files=find_files(servable, self.hub).files,
                 overrides=overrides,
                 facts=self.facts,
                 port=port,
@@ -175,11 +169,27 @@ class Inventory:
             )
         )
 
+    def _look(self) -> Refresh:
+        old = None if self._state is _NOTHING_YET else self._state
+        before = old.catalog if old else None
+        catalog = scan(self._paths, before, builtin=self._builtin, euid=self._euid)
+        models = self._registry.load()
+        if old and catalog == old.catalog and models is old.models:
+            self._state = replace(old, catalog=catalog)  # equal, but it knows more of the files
+            return Refresh()
+        servables = {
+            id_: make_servable(entry, catalog, self._builtin) for id_, entry in models.entries.items()
+        }
+        self._state = _State(catalog, models, MappingProxyType(servables))
+        result = difference(before, catalog, old.models if old else None, models)
+        report(result, catalog, first=old is None)
+        return result
+
     async def _refreshed(self) -> None:
         """Wait for a refresh that began after this call; callers at the same time share one thread."""
         called = time.monotonic()
         async with self._one_waiter:
-            if self._last_start < called:
+            if self._seen <= called:
                 await asyncio.to_thread(self.refresh)
 
 

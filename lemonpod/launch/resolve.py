@@ -13,7 +13,7 @@ from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
-from lemonpod.contract.vocabulary import CAPABILITIES, Accelerator, Capability, Mode, Os
+from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, Os
 from lemonpod.errors import LaunchError
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.mode import model_mode
@@ -23,7 +23,8 @@ from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
 from lemonpod.launch.substitute import check_passable
-from lemonpod.launch.values import MAIN, TokenValues
+from lemonpod.launch.values import TokenValues
+from lemonpod.models.entry import MAIN
 
 # Their containers are children of a daemon or of init: no socket of theirs is in our process tree.
 _CONTAINER_COMMANDS: Final = frozenset({"docker", "podman"})
@@ -57,6 +58,8 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
                 raise LaunchError(f'"{block.command}" resolves to nothing')
             render = replace(render, tokens=replace(render.tokens, command=command))
             argv = (command, *render.vector(block.args, "args"), *_enable_args(manifest, mode, render))
+        spec = ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os))
+        env, stop = render.env(block.env), _stop(block, render)
         values = render.used(_templates(block, manifest, mode))
         return LaunchPlan(
             recipe=manifest.recipe,
@@ -65,13 +68,13 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             capabilities=frozenset(manifest.capabilities),
             block_path=selection.path,
             accelerator=selection.accelerator,
-            device=_device(selection.accelerator),
+            device=selection.device,
             endpoint=TcpEndpoint(host=settings.host, port=request.port),
-            spec=ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os)),
-            env=MappingProxyType(render.env(block.env)),
+            spec=spec,
+            env=MappingProxyType(env),
             probe=manifest.probe,
             peer_checked=PurePath(command).name not in _CONTAINER_COMMANDS,
-            stop=_stop(block, render),
+            stop=stop,
             slot_policy=manifest.slot_policy,
             engine_paths=manifest.endpoints,
             downsize_endpoint=manifest.downsize_endpoint,
@@ -127,7 +130,7 @@ def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
         if not pure.is_absolute():
             raise LaunchError(
                 f"'{text}' is not an absolute path",
-                hint="begin it with a token, as in {exe_dir}/work or {cache_dir}/work, or write it in full",
+                hint="write it in full, or begin it with a folder, as in {cache_dir}/work",
             )
         return Path(text)
 
@@ -136,11 +139,6 @@ def _stop(block: Block, render: Renderer) -> StopSpec | None:
     if block.stop_command is None:
         return None
     return StopSpec(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
-
-
-def _device(accelerator: Accelerator) -> str:
-    """What clients are told: Lemonade knows cpu, npu, and calls all else gpu."""
-    return accelerator.value if accelerator in {Accelerator.CPU, Accelerator.NPU} else Accelerator.GPU.value
 
 
 def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:

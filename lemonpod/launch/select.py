@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.errors import PlatformNotSupportedError
 from lemonpod.host.facts import HostFacts
+
+_OWN_NAMES: Final = frozenset({Accelerator.CPU, Accelerator.NPU})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,11 @@ class Selection:
     path: str
     accelerator: Accelerator
     lines: tuple[str, ...]
+
+    @property
+    def device(self) -> str:
+        """What clients are told: Lemonade knows cpu, npu, and calls all else gpu."""
+        return self.accelerator.value if self.accelerator in _OWN_NAMES else Accelerator.GPU.value
 
 
 def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Selection:

@@ -55,6 +55,7 @@ class ModelRegistry:
     """
 
     def __init__(self, config_dir: Path) -> None:
+        self.config_dir = config_dir
         self._user_models = _File(config_dir / USER_MODELS)
         self._recipe_options = _File(config_dir / RECIPE_OPTIONS)
         self._models: Models | None = None

@@ -1,4 +1,4 @@
-"""Registering a model: user_models.json rewritten without losing what others wrote."""
+"""Registering a model and keeping its options: files rewritten without losing what others wrote."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Final
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError
 from lemonpod.models.checkpoint import check_syntax
-from lemonpod.models.entry import Origin
+from lemonpod.models.entry import MAIN, Origin
 from lemonpod.models.json_file import parse_object, read_bytes
 from lemonpod.models.names import bare_name, canonical_id
-from lemonpod.models.parse import MAIN, is_absolute, parse_entry
-from lemonpod.models.registry import USER_MODELS
+from lemonpod.models.parse import is_absolute, parse_entry
+from lemonpod.models.registry import RECIPE_OPTIONS, USER_MODELS
 
 _RECIPE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{1,63}")
 _LOCK_TIMEOUT: Final = 10.0
@@ -60,21 +60,41 @@ def register(
     """
     model_id = canonical_id(name)
     entry = _entry(name, recipe, checkpoints, labels, recipe_options or {}, free_checkpoints)
+    with _edited(config_dir / USER_MODELS) as (path, document):
+        keys = [key for key in document if bare_name(key) == bare_name(name)]
+        key = keys[0] if keys else bare_name(name)
+        old = document.get(key)
+        kept = {k: v for k, v in old.items() if k not in _REPLACED} if isinstance(old, dict) else {}
+        document[key] = entry | kept
+    return Registration(id=model_id, path=path, replaced=bool(keys))
+
+
+def save_options(config_dir: Path, model: str, options: Mapping[str, JsonValue]) -> None:
+    """Keep options of the model (a canonical id) for later loads, in recipe_options.json.
+
+    Those saved before stay, but for what `options` says anew; a null takes one out. Raises ConfigError and
+    then changes nothing.
+    """
+    with _edited(config_dir / RECIPE_OPTIONS) as (_, document):
+        key = bare_name(model) if model not in document and bare_name(model) in document else model
+        old = document.get(key)
+        merged = (old if isinstance(old, dict) else {}) | dict(options)
+        document[key] = {name: value for name, value in merged.items() if value is not None}
+
+
+@contextlib.contextmanager
+def _edited(file: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
+    """The file's object, to be changed in the block and then put in the file's place."""
     # A link stays a link: it is the file behind it that is locked and replaced.
-    path = Path(os.path.realpath(config_dir / USER_MODELS))
+    path = Path(os.path.realpath(file))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path):
             document = _existing(path)
-            keys = [key for key in document if bare_name(key) == bare_name(name)]
-            key = keys[0] if keys else bare_name(name)
-            old = document.get(key)
-            kept = {k: v for k, v in old.items() if k not in _REPLACED} if isinstance(old, dict) else {}
-            document[key] = entry | kept
+            yield path, document
             _replace(path, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return Registration(id=model_id, path=path, replaced=bool(keys))
 
 
 def _entry(

@@ -88,7 +88,7 @@ def test_13_2_nothing_enforces_the_digest() -> None:
     document = document_of("dflash-rocm.json")
     args = document["platforms"]["linux"]["rocm"]["args"]
     document["platforms"]["linux"]["rocm"]["args"] = [arg.split("@sha256:")[0] for arg in args]
-    assert parse_manifest(document)
+    parse_manifest(document)
 
 
 @pytest.mark.parametrize("name", ["dflash-rocm.json", "arch-alias.json", "arch-overrides.json"])
@@ -116,7 +116,7 @@ def test_13_3_pinned_by_a_hash_needs_the_hash_and_rolling_forward_does_not() -> 
     assert "requires 'sha256'" in refusal(document)
     del document["version_policy"]
     assert "requires 'sha256'" in refusal(document)
-    assert parse_manifest({**document, "version_policy": "roll_forward"})
+    parse_manifest({**document, "version_policy": "roll_forward"})
 
 
 def test_13_3_a_variant_extends_nothing() -> None:

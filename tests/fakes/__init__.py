@@ -1,0 +1,1 @@
+"""Fakes, written against our own protocols."""

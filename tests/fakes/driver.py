@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -93,6 +93,7 @@ class ScriptedEngine:
     received: list[Received] = field(default_factory=list)
     hung_up: int = 0
     connections: int = 0
+    started: bool = False
     stopped: bool = False
     _exit: asyncio.Future[ExitStatus] | None = None
     _server: asyncio.Server | None = None
@@ -102,6 +103,7 @@ class ScriptedEngine:
         self._exit = asyncio.get_running_loop().create_future()
         endpoint = self.plan.endpoint
         self._server = await asyncio.start_server(self._accept, endpoint.host, endpoint.port, backlog=512)
+        self.started = True
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -133,7 +135,7 @@ class ScriptedEngine:
     async def stats(self) -> EngineStats:
         return EngineStats()
 
-    async def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncIterator[LogLine]:
+    async def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         lines = [LogLine(seq, 1.5, text) for seq, text in enumerate(self.output)]
         for line in lines if tail is None else lines[len(lines) - tail :]:
             yield line
@@ -155,10 +157,10 @@ class ScriptedEngine:
     async def stop(self, *, grace: float) -> ExitStatus:
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        while self._tasks:
-            await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.die(ExitStatus(signal=15, wanted=True))
         self.stopped = True
         return await self.wait()

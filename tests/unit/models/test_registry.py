@@ -138,7 +138,7 @@ def test_an_entry_keeps_what_it_says(tmp_path: Path) -> None:
         ({"recipe": "r", "mmproj": "c.gguf"}, "m.checkpoints", "has no 'main'"),
         ({"recipe": "r", "checkpoints": {"main": None}}, "m.checkpoints.main", "non-empty string"),
         ({"recipe": "r", "checkpoints": {"main": "a/b", "x y": "a/b"}}, "m.checkpoints", "'x y'"),
-        ({"recipe": "r", "checkpoints": {"main": "a/b", "mmproj": "c"}, "mmproj": "d"}, "m.mmproj", "differs"),
+        ({"recipe": "r", "checkpoints": {"main": "a", "mmproj": "c"}, "mmproj": "d"}, "m.mmproj", "differs"),
         ({"recipe": "r", "checkpoint": "a/b:\u0000"}, "m.checkpoints.main", "control character"),
         ({"recipe": "r", "checkpoint": "a/b\n"}, "m.checkpoints.main", "control character"),
         ({"recipe": "r", "checkpoint": "m.gguf", "source": "local_path"}, "m.checkpoint", "absolute"),

@@ -14,7 +14,7 @@ import pytest
 from lemonpod.errors import ConfigError
 from lemonpod.models import write
 from lemonpod.models.registry import ModelRegistry
-from lemonpod.models.write import register
+from lemonpod.models.write import register, save_options
 
 REGISTER_SOME = """
 import sys
@@ -96,6 +96,15 @@ def test_the_mode_of_the_file_stays(tmp_path: Path, mode: int) -> None:
     file.chmod(mode)
     register(tmp_path, "m", recipe="engine", checkpoints={})
     assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_owner_of_the_file_stays(tmp_path: Path) -> None:
+    file = tmp_path / "user_models.json"
+    file.write_text("{}")
+    os.chown(file, 65534, 65534)
+    register(tmp_path, "m", recipe="engine", checkpoints={})
+    assert (file.stat().st_uid, file.stat().st_gid) == (65534, 65534)
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -219,3 +228,41 @@ def test_processes_that_register_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [process.returncode for process in processes] == [0] * workers
     expected = {f"user.w{worker}-{number}" for worker in range(workers) for number in range(count)}
     assert set(ModelRegistry(tmp_path).load().entries) == expected
+
+
+def test_saved_options_are_merged_and_a_null_takes_one_out(tmp_path: Path) -> None:
+    save_options(tmp_path, "user.m", {"ctx_size": 4096, "threads": 2, "args": "-x"})
+    save_options(tmp_path, "user.m", {"ctx_size": 8192, "threads": None})
+    save_options(tmp_path, "user.n", {"threads": 1})
+
+    assert json.loads((tmp_path / "recipe_options.json").read_text()) == {
+        "user.m": {"ctx_size": 8192, "args": "-x"},
+        "user.n": {"threads": 1},
+    }
+
+
+def test_options_saved_under_a_bare_name_stay_there(tmp_path: Path) -> None:
+    (tmp_path / "recipe_options.json").write_text('{"m": {"threads": 3}, "other": {}}')
+
+    save_options(tmp_path, "user.m", {"ctx_size": 1})
+
+    assert json.loads((tmp_path / "recipe_options.json").read_text()) == {
+        "m": {"threads": 3, "ctx_size": 1},
+        "other": {},
+    }
+
+
+def test_saved_options_are_read_back(tmp_path: Path) -> None:
+    register(tmp_path, "m", recipe="test-engine", checkpoints={"main": "org/repo:m.gguf"})
+    save_options(tmp_path, "user.m", {"threads": 7})
+
+    assert ModelRegistry(tmp_path).load().entries["user.m"].saved_options == {"threads": 7}
+
+
+def test_a_broken_options_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "recipe_options.json").write_text("{")
+
+    with pytest.raises(ConfigError, match=r"recipe_options\.json"):
+        save_options(tmp_path, "user.m", {"threads": 7})
+
+    assert (tmp_path / "recipe_options.json").read_text() == "{"

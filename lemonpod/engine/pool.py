@@ -1,0 +1,224 @@
+"""The engines of all models: started when they are needed, shared, crashed, cooled down, unloaded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from lemonpod.broker.ports import PortBroker
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.engine.api import Driver, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
+from lemonpod.engine.cooldown import CoolDown, after_crash
+from lemonpod.engine.instance import EngineLease, Instance, Workshop, describe_failure
+from lemonpod.engine.settings import EngineSettings
+from lemonpod.errors import (
+    CoolingDownError,
+    EngineStoppedError,
+    ModelNotFoundError,
+    ModelNotLoadedError,
+    SpawnError,
+)
+
+LAST_MEASURES: Final = 2.0
+"""Of the shutdown's time, what is kept for engines that must be killed."""
+
+log = logging.getLogger(__name__)
+
+
+class Pool:
+    """At most one engine a model. All methods belong to one event loop; none holds a lock while it waits."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        drivers: Sequence[Driver],
+        ports: PortBroker,
+        settings: EngineSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._workshop = Workshop(
+            planner=planner, drivers=drivers, ports=ports, settings=settings, clock=clock
+        )
+        self._settings = settings
+        self._clock = clock
+        self._lives: dict[str, Instance] = {}
+        self._failed: dict[str, Instance] = {}
+        """The last failure of a model, for its reason and its log."""
+        self._cooldowns: dict[str, CoolDown] = {}
+        self._closing = False
+
+    async def load(self, model: str, overrides: Mapping[str, JsonValue] | None = None) -> InstanceStatus:
+        """Return when the model is ready, with these options; None stands for whatever it runs with.
+
+        Equal options change nothing, others reload it. Raises what kept it from being ready. The start is
+        shared with all who wait for it, and ended soon after the last of them has left.
+        """
+        lease = await self._enter(model, overrides)
+        lease.release()
+        return lease.status()
+
+    @asynccontextmanager
+    async def lease(self, model: str) -> AsyncIterator[EngineLease]:
+        """A ready engine, counted as in use until the block is left."""
+        lease = await self._enter(model, None)
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+    async def unload(self, model: str) -> None:
+        """End the model's engine, after its requests or the drain timeout, and forgive its crashes.
+
+        Raises ModelNotLoadedError, or EngineError naming what could not be ended.
+        """
+        instance = self._lives.get(model)
+        if not self._forgive(model) and instance is None:
+            raise ModelNotLoadedError(f"Model '{model}' is not loaded")
+        if instance is not None:
+            instance.stop(f"{model} was unloaded")
+            await instance.ended()
+            if instance.leftover is not None:
+                raise instance.leftover
+            self._forgive(model)
+
+    async def unload_all(self) -> None:
+        """End all engines at the same time. Raises the first EngineError, when all are through."""
+        models = list(self._lives | self._failed)
+        outcomes = await asyncio.gather(*map(self.unload, models), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, ModelNotLoadedError):
+                raise outcome
+
+    def status(self, model: str) -> InstanceStatus | None:
+        """What is to be told of a model; None where there is nothing."""
+        instance = self._find(model)
+        return None if instance is None else self._status(instance)
+
+    def statuses(self) -> list[InstanceStatus]:
+        """All that there is to tell, the most recently used first, the failed last."""
+        alive = sorted(self._lives.values(), key=lambda instance: instance.used, reverse=True)
+        failed = [instance for model, instance in self._failed.items() if model not in self._lives]
+        return [self._status(instance) for instance in [*alive, *failed]]
+
+    def logs(
+        self, model: str, *, tail: int | None = None, follow: bool = False
+    ) -> AsyncGenerator[LogLine, None]:
+        """The output of the model's engine, or of the one that failed last. Raises ModelNotLoadedError."""
+        return self._known(model).logs(tail=tail, follow=follow)
+
+    async def stats(self, model: str) -> EngineStats:
+        """What the model's engine uses. Raises ModelNotLoadedError."""
+        return await self._known(model).stats()
+
+    async def aclose(self) -> None:
+        """End everything, starts included, within the shutdown timeout; nothing starts any more."""
+        self._closing = True
+        for instance in list(self._lives.values()):
+            instance.stop("the server is shutting down")
+        last_measures = min(LAST_MEASURES, self._settings.shutdown_timeout / 2)
+        if not await self._all_ended(self._settings.shutdown_timeout - last_measures):
+            for instance in list(self._lives.values()):
+                instance.hurry()
+            if not await self._all_ended(last_measures):
+                log.error("still running after the shutdown timeout: %s", ", ".join(self._lives))
+
+    async def _all_ended(self, timeout: float) -> bool:
+        lives = {instance.life for instance in self._lives.values()}
+        return not lives or not (await asyncio.wait(lives, timeout=timeout))[1]
+
+    async def _enter(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
+        while True:
+            if self._closing:
+                raise EngineStoppedError("the server is shutting down")
+            instance = self._lives.get(model) or self._begin(model, overrides or {})
+            if instance.state is InstanceState.STOPPING:
+                await instance.ended()
+                continue
+            lease = await instance.enter()
+            try:
+                if overrides is None or not await self._is_other(instance, overrides):
+                    return lease
+            except BaseException:
+                lease.release()
+                raise
+            lease.release()
+            instance.stop(f"{model} is loaded again with other options")
+
+    def _begin(self, model: str, overrides: Mapping[str, JsonValue]) -> Instance:
+        instance = Instance(model, overrides, self._workshop, admit=self._admit, on_end=self._on_end)
+        self._lives[model] = instance
+        return instance
+
+    async def _is_other(self, instance: Instance, overrides: Mapping[str, JsonValue]) -> bool:
+        """Whether these options would start another engine than the one that runs."""
+        if instance.plan is None or instance.overrides == dict(overrides):
+            return False
+        port = instance.plan.endpoint.port
+        plan = await self._workshop.planner.plan(instance.model, overrides, port)
+        return plan.digest != instance.plan.digest
+
+    def _admit(self, instance: Instance) -> None:
+        """Refuse what failed a moment ago, unless something about its plan has changed."""
+        model = instance.model
+        rest = self._rest(instance)
+        if rest is None:
+            return
+        crashes = self._cooldowns[model].crashes
+        times = "once" if crashes == 1 else f"{crashes} times in a row"
+        failure = self._failed[model].failure if model in self._failed else None
+        raise CoolingDownError(
+            f"{model} failed {times} and may start again in {rest:.1f} s"
+            + (f": {failure.message}" if failure else ""),
+            retry_after=rest,
+            hint="correct what made it fail, or unload it to try again at once",
+        )
+
+    def _rest(self, instance: Instance) -> float | None:
+        """How long the plan of this instance must still wait for its next start."""
+        cooldown = self._cooldowns.get(instance.model)
+        if cooldown is None or instance.plan is None:
+            return None
+        return cooldown.rest(instance.plan.digest, self._clock())
+
+    def _on_end(self, instance: Instance) -> None:
+        """File the outcome of a life."""
+        model, failure = instance.model, instance.failure
+        del self._lives[model]
+        if isinstance(failure, ModelNotFoundError):
+            self._forgive(model)
+        if failure is None or instance.plan is None or instance.engine is None:
+            return  # it ended well, or there never was an engine: whoever waited has been told
+        self._failed[model] = instance
+        log.warning("%s", describe_failure(failure))
+        # A program that cannot be started is the manifest's fault, and costs nothing to try again.
+        if failure is not instance.leftover and not isinstance(failure, SpawnError):
+            self._cooldowns[model] = after_crash(
+                self._cooldowns.get(model),
+                digest=instance.plan.digest,
+                now=self._clock(),
+                ready_for=instance.ready_for(),
+                settings=self._settings,
+            )
+
+    def _forgive(self, model: str) -> bool:
+        """Forget failure and cool-down; whether there was anything to forget."""
+        self._cooldowns.pop(model, None)
+        return self._failed.pop(model, None) is not None
+
+    def _find(self, model: str) -> Instance | None:
+        return self._lives.get(model) or self._failed.get(model)
+
+    def _known(self, model: str) -> Instance:
+        instance = self._find(model)
+        if instance is None:
+            raise ModelNotLoadedError(f"Model '{model}' is not loaded")
+        return instance
+
+    def _status(self, instance: Instance) -> InstanceStatus:
+        failed = instance.state is InstanceState.FAILED
+        return instance.status(retry_after=self._rest(instance) if failed else None)

@@ -1,0 +1,503 @@
+"""The server's own answers: their shapes are Lemonade's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+import lemonpod
+from lemonpod.engine.api import ExitStatus
+from lemonpod.gateway.settings import GatewaySettings
+from tests.fakes.driver import Connection
+from tests.unit.gateway.wire import message, ok
+from tests.unit.gateway.world import RECIPE, Starter, World
+
+CHAT = "/v1/chat/completions"
+MODEL = {"checkpoint": "org/repo:x.gguf", "recipe": RECIPE}
+
+
+async def answer(connection: Connection) -> None:
+    await connection.request()
+    await connection.send(ok(b"{}"))
+
+
+def download(world: World) -> None:
+    """Put the file of `user.m` where the Hugging Face cache has it."""
+    repo = world.folder / "hub/models--org--repo"
+    (repo / "snapshots/s").mkdir(parents=True)
+    (repo / "refs").mkdir()
+    (repo / "refs/main").write_text("s")
+    (repo / "snapshots/s/model.gguf").write_bytes(b"GGUF" + bytes(100))
+
+
+# --- live, health -----------------------------------------------------------------------------------------
+
+
+async def test_live(start: Starter) -> None:
+    assert (await (await start(answer)).get("/live")).json == {"status": "ok"}
+
+
+async def test_health_of_an_idle_server(start: Starter) -> None:
+    world = await start(answer)
+
+    assert (await world.get("/api/v1/health")).json == {
+        "status": "ok",
+        "version": lemonpod.__version__,
+        "telemetry": {"enabled": False},
+        "model_loaded": None,
+        "all_models_loaded": [],
+        "failed_models": [],
+        "max_models": dict.fromkeys(
+            ["llm", "embedding", "reranking", "transcription", "image", "tts", "classification"], -1
+        ),
+        "pinned_models": [],
+        "pinned_helper_models": [],
+        "update_check_done": True,
+    }
+
+
+async def test_health_of_a_loaded_model(start: Starter) -> None:
+    world = await start(answer, labels=["chat"])
+    await world.post("/v1/load", {"model_name": "m", "ctx_size": 512, "pinned": True})
+
+    health = (await world.get("/v1/health")).json
+
+    item = health["all_models_loaded"][0]
+    port = world.driver.engines[0].plan.endpoint.port
+    assert health["model_loaded"] == "user.m"
+    assert health["pinned_models"] == ["user.m"]
+    assert abs(item.pop("last_use") / 1000 - time.time()) < 60
+    assert item.pop("recipe_options")["ctx_size"] == 512
+    assert item == {
+        "model_name": "user.m",
+        "checkpoint": "org/repo:model.gguf",
+        "type": "llm",
+        "residency_class": "standard",
+        "slot_pool": "standard",
+        "device": "cpu",
+        "backend_url": f"http://127.0.0.1:{port}/v1",
+        "pid": 1,
+        "launch_command": ["/opt/engine", "--port", str(port)],
+        "status": "ready",
+        "backend_alive": True,
+        "backend_health": "ready",
+        "loaded": True,
+        "watchdog_reset": False,
+        "reason": None,
+        "retry_after": None,
+        "pinned": True,
+        "recipe": RECIPE,
+        "is_busy": False,
+        "is_streaming": False,
+    }
+
+
+async def test_health_tells_the_most_recently_used(start: Starter) -> None:
+    world = await start(answer, models={"n": MODEL})
+    for model in ("m", "n", "m"):
+        await world.post(CHAT, {"model": model})
+
+    assert (await world.get("/v1/health")).json["model_loaded"] == "user.m"
+
+
+async def test_a_crashed_engine_is_not_loaded_but_told_of(start: Starter) -> None:
+    world = await start(answer)
+    await world.post(CHAT, {"model": "m"})
+    world.driver.engines[0].die(ExitStatus(signal=11))
+    await world.until(lambda: world.pool.statuses()[0].failure is not None)
+
+    health = (await world.get("/v1/health")).json
+
+    assert (health["model_loaded"], health["all_models_loaded"]) == (None, [])
+    failed = health["failed_models"][0]
+    assert (failed["model_name"], failed["status"], failed["loaded"]) == ("user.m", "unloaded", False)
+    assert (failed["backend_alive"], failed["backend_health"]) == (False, "exited")
+    assert "SIGSEGV" in failed["reason"]
+
+
+# --- models -----------------------------------------------------------------------------------------------
+
+
+async def test_the_list_holds_what_is_here(start: Starter) -> None:
+    world = await start(answer, models={"user.n": MODEL | {"size": 1.5, "labels": ["vision"]}})
+    assert (await world.get("/v1/models")).json == {"object": "list", "data": []}
+
+    download(world)
+
+    ids = [item["id"] for item in (await world.get("/v1/models")).json["data"]]
+    everything = (await world.get("/v1/models?show_all=true")).json["data"]
+    assert ids == ["user.m"]
+    assert [(item["id"], item["downloaded"]) for item in everything] == [("user.m", True), ("user.n", False)]
+    assert everything[1]["size"] == 1.5
+    assert everything[1]["labels"] == ["vision"]
+
+
+async def test_one_model(start: Starter) -> None:
+    world = await start(answer)
+
+    assert (await world.get("/v1/models/m")).json == {
+        "id": "user.m",
+        "object": "model",
+        "created": 1234567890,
+        "owned_by": "lemonade",
+        "checkpoint": "org/repo:model.gguf",
+        "checkpoints": {"main": "org/repo:model.gguf"},
+        "recipe": RECIPE,
+        "downloaded": False,
+        "update_available": False,
+        "suggested": False,
+        "source": None,
+        "registry_source": None,
+        "labels": [],
+        "components": [],
+        "recipe_options": {},
+    }
+
+
+async def test_ids_round_trip(start: Starter) -> None:
+    world = await start(answer, models={"org/x:Q4": MODEL, "é ?": MODEL})
+
+    for item in (await world.get("/v1/models?show_all=1")).json["data"]:
+        assert (await world.post(CHAT, {"model": item["id"]})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [(4096, 4096), (-1, None), (0, None), ("auto", None), (True, None)]
+)
+async def test_a_context_length_is_never_a_sentinel(start: Starter, size: Any, shown: int | None) -> None:
+    world = await start(answer, models={"n": MODEL | {"recipe_options": {"ctx_size": size}}})
+
+    assert (await world.get("/v1/models/n")).json.get("context_length") == shown
+
+
+async def test_the_loaded_context_length_wins(start: Starter) -> None:
+    world = await start(answer, models={"n": MODEL | {"recipe_options": {"ctx_size": 4096}}})
+    await world.post("/v1/load", {"model_name": "n", "ctx_size": 1024})
+
+    assert (await world.get("/v1/models/n")).json["context_length"] == 1024
+
+
+async def test_an_unknown_model_is_openais_not_found(start: Starter) -> None:
+    reply = await (await start(answer)).get("/v1/models/nope/files")
+
+    assert (reply.status, reply.error["code"], reply.error["requested_model"]) == (
+        404,
+        "model_not_found",
+        "nope/files",
+    )
+
+
+# --- load, unload -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["model_name", "model"])
+async def test_load_is_idempotent(start: Starter, field: str) -> None:
+    world = await start(answer)
+
+    for _ in range(2):
+        reply = await world.post("/v1/load", {field: "m", "ctx_size": 512})
+        assert reply.json == {
+            "status": "success",
+            "model_name": "user.m",
+            "checkpoint": "org/repo:model.gguf",
+            "recipe": RECIPE,
+        }
+
+    assert len(world.driver.engines) == 1
+
+
+async def test_other_options_load_again(start: Starter) -> None:
+    world = await start(answer)
+    await world.post("/v1/load", {"model_name": "m", "ctx_size": 512})
+
+    await world.post("/v1/load", {"model_name": "m", "ctx_size": 1024})
+
+    assert [engine.plan.options["ctx_size"] for engine in world.driver.engines] == [512, 1024]
+    assert world.driver.engines[0].stopped
+
+
+async def test_saved_options_hold_for_later_loads(start: Starter) -> None:
+    world = await start(answer)
+    await world.post("/v1/load", {"model_name": "m", "ctx_size": 512, "save_options": True})
+    assert json.loads((world.folder / "recipe_options.json").read_text()) == {"user.m": {"ctx_size": 512}}
+    await world.post("/v1/unload", b"")
+
+    await world.post(CHAT, {"model": "m"})
+    assert world.driver.engines[1].plan.options["ctx_size"] == 512
+
+    await world.post("/v1/load", {"model_name": "m", "ctx_size": None})
+    assert world.driver.engines[2].plan.options["ctx_size"] == 2048
+
+
+async def test_options_of_a_load_that_failed_are_not_saved(start: Starter) -> None:
+    world = await start(answer)
+    world.driver.ready.clear()
+    loading = asyncio.create_task(
+        world.post("/v1/load", {"model_name": "m", "ctx_size": 512, "save_options": True})
+    )
+    await world.until(lambda: bool(world.driver.engines and world.driver.engines[0].started))
+    world.driver.engines[0].die(ExitStatus(code=1))
+
+    assert (await loading).error["code"] == "model_load_error"
+    assert not (world.folder / "recipe_options.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "Request body is required but was empty"),
+        (b"{", "Invalid JSON in request body: "),
+        (b"[]", "Invalid JSON in request body: expected an object"),
+        (b"{}", "'model_name' parameter is required"),
+        (b'{"model_name":7}', "'model_name' must be a string"),
+        (b'{"model_name":"m","nope":1}', "recipe 'test-engine' has no option 'nope' (it takes: args, "),
+        (b'{"model_name":"m","ctx_size":' + b"9" * 5000 + b"}", "Invalid JSON in request body: "),
+        (b'{"model_name":"m","args":"\\ud800"}', "Invalid JSON in request body: "),
+        (b'{"model_name":"m","ctx_size":1e999}', "Invalid JSON in request body: "),
+        (b'{"model_name":"m","model_name":"n"}', "'model_name' comes twice"),
+        (b'{"model_name":"m","save_options":"yes"}', "'save_options' must be true or false"),
+    ],
+)
+async def test_a_bad_load_is_refused(start: Starter, body: bytes, message: str) -> None:
+    world = await start(answer)
+
+    reply = await world.post("/v1/load", body)
+
+    assert reply.status == 400
+    assert message in reply.error
+    assert not world.driver.engines
+
+
+async def test_load_of_an_unknown_model(start: Starter) -> None:
+    assert (await (await start(answer)).post("/v1/load", {"model_name": "x"})).status == 404
+
+
+async def test_a_reserved_argument_is_named(start: Starter) -> None:
+    world = await start(answer, reserved_args=["--port"])
+
+    reply = await world.post("/v1/load", {"model_name": "m", "args": "--port 1"})
+
+    assert reply.status == 500
+    assert "collides with a reserved argument" in reply.error["message"]
+    assert reply.error["details"]["cause"] == "reserved_argument"
+
+
+async def test_a_client_that_leaves_its_load_ends_it(start: Starter) -> None:
+    world = await start(answer)
+    world.driver.ready.clear()
+    client = await world.client()
+    await client.send(message("POST", "/v1/load", {}, b'{"model_name":"m"}'))
+    await world.until(lambda: bool(world.driver.engines))
+
+    client.abort()
+
+    await world.until(lambda: world.driver.engines[0].stopped)
+
+
+async def test_unload(start: Starter) -> None:
+    world = await start(answer, models={"n": MODEL})
+    for model in ("m", "n"):
+        await world.post(CHAT, {"model": model})
+
+    one = await world.post("/v1/unload", {"model": "m"})
+    again = await world.post("/v1/unload", {"model_name": "m"})
+
+    assert one.json == {
+        "status": "success",
+        "message": "Model unloaded successfully",
+        "model_name": "user.m",
+    }
+    assert (again.status, again.json) == (404, {"error": "Model not loaded: m"})
+    assert (await world.post("/v1/unload", {"model": "nope"})).json == {"error": "Model not loaded: nope"}
+    assert [engine.stopped for engine in world.driver.engines] == [True, False]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"model_name":null}'])
+async def test_unload_of_all(start: Starter, body: bytes) -> None:
+    world = await start(answer, models={"n": MODEL})
+    for model in ("m", "n"):
+        await world.post(CHAT, {"model": model})
+
+    reply = await world.post("/v1/unload", body)
+
+    assert reply.json == {"status": "success", "message": "All models unloaded successfully"}
+    assert all(engine.stopped for engine in world.driver.engines)
+
+
+# --- logs, shutdown, stats --------------------------------------------------------------------------------
+
+
+async def test_logs(start: Starter) -> None:
+    world = await start(answer, output=["one", "two", "three é"])
+    assert (await world.get("/internal/logs?model=m")).json == {"error": "Model 'user.m' is not loaded"}
+    await world.post(CHAT, {"model": "m"})
+
+    everything = (await world.get("/internal/logs?model=m")).body.splitlines()
+    tail = (await world.get("/internal/logs?model=m&tail=1")).body.splitlines()
+
+    assert [json.loads(line)["line"] for line in everything] == ["one", "two", "three é"]
+    assert [json.loads(line) for line in tail] == [{"seq": 2, "timestamp": 1.5, "line": "three é"}]
+
+
+async def test_following_logs_ends_with_the_engine_or_the_reader(start: Starter) -> None:
+    world = await start(answer, output=["one"])
+    await world.post(CHAT, {"model": "m"})
+    reader, leaver = await world.client(), await world.client()
+    for client in (reader, leaver):
+        await client.send(message("GET", "/internal/logs?model=m&follow=1"))
+        await client.head()
+        assert b"one" in await client.chunk()
+
+    leaver.abort()
+    await world.post("/v1/unload", b"")
+
+    assert await reader.chunk() == b""
+
+
+@pytest.mark.parametrize("query", ["", "?model=m&tail=x", "?model=m&tail=-1"])
+async def test_a_bad_question_for_logs(start: Starter, query: str) -> None:
+    assert (await (await start(answer)).get(f"/internal/logs{query}")).status == 400
+
+
+async def test_shutdown(start: Starter) -> None:
+    world = await start(answer)
+
+    reply = await world.request("POST", "/internal/shutdown")
+
+    assert reply.json == {"status": "shutting down"}
+    assert world.shut_down.is_set()
+
+
+async def test_stats_count_what_answers_tell(start: Starter) -> None:
+    async def tells(connection: Connection) -> None:
+        await connection.request()
+        usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
+        timings = {"prompt_ms": 250.0, "predicted_per_second": 40.5}
+        await connection.send(ok(json.dumps({"usage": usage, "timings": timings}).encode()))
+
+    world = await start(tells)
+    for _ in range(2):
+        await world.post(CHAT, {"model": "m"})
+
+    assert (await world.get("/v1/stats")).json == {
+        "input_tokens": 7,
+        "output_tokens": 3,
+        "time_to_first_token": 0.25,
+        "tokens_per_second": 40.5,
+        "prompt_tokens": 7,
+        "cache_tokens": 2,
+        "request_count_total": 2,
+        "input_tokens_total": 14,
+        "output_tokens_total": 6,
+        "prompt_tokens_total": 14,
+        "routing_decisions_total": 0,
+        "routing_switches_total": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        b"null",
+        b"7",
+        b'"x"',
+        b'{"prompt_tokens":"7"}',
+        b'{"prompt_tokens":1e999}',
+        b'{"prompt_tokens":-3}',
+        b"{}",
+    ],
+)
+async def test_nonsense_in_usage_counts_nothing(start: Starter, usage: bytes) -> None:
+    async def tells(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(ok(b'{"usage":' + usage + b',"timings":[]}'))
+
+    world = await start(tells)
+
+    assert (await world.post(CHAT, {"model": "m"})).status == 200
+    assert (await world.get("/v1/stats")).json["input_tokens_total"] == 0
+
+
+# --- system-info ------------------------------------------------------------------------------------------
+
+
+async def test_system_info_has_what_lemonades_clients_demand(start: Starter) -> None:
+    option = {"name": "vk", "cli_flag": "--vk", "default_value": 0, "help": "which"}
+    world = await start(answer, custom_options=[option])
+
+    info = (await world.get("/api/v1/system-info")).json
+
+    assert {"cpu", "amd_gpu", "amd_npu"} <= info["devices"].keys()
+    assert info["OS Version"] == "Linux-6.1.0 (Debian GNU/Linux 12)"
+    assert info["Physical Memory"] == "8.00 GB"
+    assert info["model_storage"]["path"] == str(world.folder / "hub")
+    assert info["model_storage"]["total_bytes"] > 0
+    recipes = info["recipes"]
+    for name in ("llamacpp", "whispercpp", "sd-cpp", "flm", "ryzenai-llm"):
+        assert {backend["state"] for backend in recipes[name]["backends"].values()} == {"unsupported"}
+    for recipe in recipes.values():
+        assert recipe["default_backend"] in recipe["backends"]
+    own = recipes[RECIPE]
+    assert own["is_external"] is True
+    assert own["modality"] == "Text generation"
+    assert own["display_name"] == "Test <engine>"
+    assert own["backends"] == {
+        RECIPE: {"devices": ["cpu"], "state": "installed", "message": "", "action": "", "can_uninstall": True}
+    }
+    assert own["options"] == [
+        {"name": "vk", "cli_flag": "--vk", "default": 0, "type_name": None, "help": "which", "group": None}
+    ]
+
+
+async def test_a_recipe_for_another_system_says_so(start: Starter) -> None:
+    world = await start(answer, platforms={"windows": {"cpu": {"command": "x.exe", "args": []}}})
+
+    backend = (await world.get("/v1/system-info")).json["recipes"][RECIPE]["backends"][RECIPE]
+
+    assert backend["state"] == "unsupported"
+    assert "no platform block for host OS 'linux'" in backend["message"]
+
+
+async def test_rejected_manifests_are_shown(start: Starter) -> None:
+    broken = '{"recipe":"broken","display_name":"b","api_contract_version":"1","nope":1}'
+    world = await start(answer, files={"broken.json": broken, "half.json": "{"})
+
+    rejected = {
+        item["path"]: item for item in (await world.get("/v1/system-info")).json["rejected_manifests"]
+    }
+
+    item = rejected[str(world.folder / "backends/broken.json")]
+    assert (item["recipe"], item["kept"]) == ("broken", False)
+    assert any("unknown field 'nope'" in reason["reason"] for reason in item["reasons"])
+    assert all(reason.keys() == {"field", "reason", "hint"} for reason in item["reasons"])
+    assert str(world.folder / "backends/half.json") in rejected
+
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+
+async def test_the_page_shows_what_runs_and_what_was_refused(start: Starter) -> None:
+    world = await start(answer, files={"<b>.json": '{"recipe":"<script>"}'}, models={"<i>x": MODEL})
+    await world.post(CHAT, {"model": "<i>x"})
+
+    reply = await world.get("/")
+
+    text = reply.body.decode()
+    assert (reply.value("Content-Type") or "").startswith("text/html")
+    assert "<html" in text
+    for shown in ("user.&lt;i&gt;x", "Test &lt;engine&gt;", "&lt;b&gt;.json", "ready"):
+        assert shown in text
+    for hidden in ("<i>", "<b>.json", "<script", "http://", "https://", " src=", " href="):
+        assert hidden not in text
+    assert "default-src 'none'" in (reply.value("Content-Security-Policy") or "")
+
+
+async def test_the_page_says_nothing_to_who_has_no_key(start: Starter) -> None:
+    world = await start(answer, settings=GatewaySettings(api_key="k"))
+
+    assert b"test-engine" not in (await world.get("/")).body
+    assert b"test-engine" in (await world.get("/", Authorization="Bearer k")).body
