@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -25,6 +26,9 @@ from tests.tiny_model import write_tiny_gguf
 REPOSITORY: Final = Path(__file__).parents[2]
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
+PORTS: Final = 10
+# Below the kernel's ephemeral ports, another part of them for each test process of this machine.
+_engine_ports: Final = itertools.count(10_000 + os.getpid() % 200 * 100, PORTS)
 
 RECIPE: Final = "tiny-llama"
 CHECKPOINT: Final = "tests/tiny-gguf:tiny.gguf"
@@ -114,6 +118,7 @@ class LemonpodServer:
 
     root: Path
     port: int = field(default_factory=free_port)
+    first_engine_port: int = field(default_factory=lambda: next(_engine_ports))
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -147,7 +152,10 @@ class LemonpodServer:
         }
 
     def prepare(self, weights: Path) -> None:
-        """The tiny model as `user.tiny`, and the recipe that runs it."""
+        """The tiny model as `user.tiny`, the recipe that runs it, and a port range that no other run uses."""
+        self.config.mkdir(parents=True)
+        ports = {"first_port": self.first_engine_port, "last_port": self.first_engine_port + PORTS - 1}
+        (self.config / "config.json").write_text(json.dumps({"lemonpod": ports}), encoding="utf-8")
         self.add_checkpoint(weights)
         self.write_manifest(manifest())
         self.write_models(tiny={"checkpoint": CHECKPOINT, "recipe": RECIPE})
@@ -163,7 +171,6 @@ class LemonpodServer:
         return scratch.replace(path)
 
     def write_models(self, **models: Mapping[str, Any]) -> None:
-        self.config.mkdir(parents=True, exist_ok=True)
         (self.config / "user_models.json").write_text(json.dumps(models), encoding="utf-8")
 
     def add_checkpoint(self, weights: Path) -> None:
