@@ -123,7 +123,12 @@ async def test_a_crashed_engine_is_not_loaded_but_told_of(start: Starter) -> Non
 
 
 async def test_the_list_holds_what_is_here(start: Starter) -> None:
-    world = await start(answer, models={"user.n": MODEL | {"size": 1.5, "labels": ["vision"]}})
+    block = {"command": "engine", "args": ["-m", "{checkpoint:main}"]}
+    world = await start(
+        answer,
+        models={"user.n": MODEL | {"size": 1.5, "labels": ["vision"]}},
+        document={"platforms": {"linux": {"cpu": block}}},
+    )
     assert (await world.get("/v1/models")).json == {"object": "list", "data": []}
 
     download(world)
@@ -147,7 +152,7 @@ async def test_one_model(start: Starter) -> None:
         "checkpoint": "org/repo:model.gguf",
         "checkpoints": {"main": "org/repo:model.gguf"},
         "recipe": RECIPE,
-        "downloaded": False,
+        "downloaded": True,
         "update_available": False,
         "suggested": False,
         "source": None,
