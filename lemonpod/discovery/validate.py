@@ -18,7 +18,7 @@ from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.parse import parse_manifest
 from lemonpod.contract.tokens import Template, Token
 from lemonpod.contract.vocabulary import LAUNCH_PLAN_BASES, RESOLVABLE_ENV
-from lemonpod.discovery.catalog import Catalog
+from lemonpod.discovery.catalog import Catalog, built_in_collision
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.discovery.read import MAX_BYTES, read_document
 from lemonpod.discovery.trust import directory_problems, read_trusted
@@ -102,8 +102,7 @@ def lint(
 
 def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset[str]) -> Iterator[Problem]:
     if manifest.recipe in builtin:
-        message = f"recipe '{manifest.recipe}' collides with a built-in backend"
-        yield Problem(location="recipe", message=message, hint="choose another name")
+        yield built_in_collision(manifest.recipe)
     if manifest.extends is not None:
         _, dropped = resolve_extends(around)
         if manifest.recipe in dropped:

@@ -64,6 +64,7 @@ class EngineLease:
         self.cut = instance.cut
         """Set when the engine is about to be ended, or has ended by itself: `why` tells."""
         self._instance = instance
+        self._held = True
 
     @property
     def endpoint(self) -> TcpEndpoint:
@@ -72,6 +73,15 @@ class EngineLease:
     async def why(self) -> EngineError | None:
         """After the connection broke: what became of the engine; None if it still runs."""
         return await self._instance.why()
+
+    def status(self) -> InstanceStatus:
+        return self._instance.status()
+
+    def release(self) -> None:
+        """Idempotent."""
+        if self._held:
+            self._held = False
+            self._instance.give_back()
 
 
 class Instance:
@@ -107,12 +117,12 @@ class Instance:
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._waiters = 0
+        self._queue: list[asyncio.Future[EngineLease]] = []
         self._pid: int | None = None
         self._started_at: float | None = None
         self._last_used_at: float | None = None
-        self._settled = asyncio.Event()
-        """The start has come to its end, good or bad."""
+        self._made = asyncio.Event()
+        """There is an engine, or there will be none."""
         self._leaving = asyncio.Event()
         """It is not going to be ready, or not any longer; `cause` says why."""
         self._hurried = asyncio.Event()
@@ -120,35 +130,41 @@ class Instance:
 
     # --- what others may ask and wish ---------------------------------------------------------------------
 
-    async def ready(self) -> None:
-        """Wait for the end of the start; raises why it failed. The last to leave ends a start in vain."""
-        self._waiters += 1
+    async def enter(self) -> EngineLease:
+        """A lease, once it is ready; raises why it will not be. For a STARTING or READY instance.
+
+        The lease is given in the step that makes the instance ready: no unload comes between. The last to
+        leave the queue ends a start that would be in vain.
+        """
+        if self.state is InstanceState.READY and self.plan is not None:
+            return self._take(self.plan)
+        ticket: asyncio.Future[EngineLease] = asyncio.get_running_loop().create_future()
+        self._queue.append(ticket)
         try:
-            await self._settled.wait()
+            return await ticket
+        except asyncio.CancelledError:
+            if ticket.done() and not ticket.cancelled() and ticket.exception() is None:
+                ticket.result().release()
+            raise
         finally:
-            self._waiters -= 1
-            if not self._waiters and self.state is InstanceState.STARTING:
+            self._queue.remove(ticket)
+            if not self._queue and self.state is InstanceState.STARTING:
                 grace = self._workshop.settings.abandon_grace
                 asyncio.get_running_loop().call_later(grace, self._abandon)
-        if self.cause is not None and self.ready_at is None:
-            raise _again(self.cause)
 
     def _abandon(self) -> None:
-        if not self._waiters and self.state is InstanceState.STARTING:
+        if not self._queue and self.state is InstanceState.STARTING:
             self.stop(f"nobody waits for {self.model} any more")
 
     async def ended(self) -> None:
         """Wait for the end of the life."""
         await asyncio.wait({self.life})
 
-    def take(self) -> EngineLease:
-        """One more request in flight. For a READY instance, in the same step that found it ready."""
-        if self.state is not InstanceState.READY or self.plan is None:
-            raise RuntimeError(f"{self.model} is {self.state}, not ready")
+    def _take(self, plan: LaunchPlan) -> EngineLease:
         self._in_flight += 1
         self._idle.clear()
         self._touch()
-        return EngineLease(self, self.plan)
+        return EngineLease(self, plan)
 
     def give_back(self) -> None:
         """One request less in flight."""
@@ -201,7 +217,7 @@ class Instance:
 
     async def logs(self, *, tail: int | None, follow: bool) -> AsyncGenerator[LogLine, None]:
         if self.engine is None and follow:
-            await self._settled.wait()
+            await self._made.wait()
         if self.engine is not None:
             async with aclosing(self.engine.logs(tail=tail, follow=follow)) as lines:
                 async for line in lines:
@@ -229,6 +245,7 @@ class Instance:
         self.plan = await self._unless_stopped(planner.plan(self.model, self.overrides, lease.port))
         self._admit(self)
         self.engine = self._driver(self.plan).create(self.plan)
+        self._made.set()
         try:
             lease.hand_over()
             await self._unless_stopped(self._start(self.engine))
@@ -308,7 +325,9 @@ class Instance:
         self.ready_at = time.time()
         self._ready_since = self._workshop.clock()
         self._touch()
-        self._settled.set()
+        for ticket in self._queue:
+            if not ticket.done():
+                ticket.set_result(self._take(plan))
         log.info("%s is ready at %s after %.1f s", self.model, plan.endpoint.url, took)
 
     def _leave(self, cause: LemonpodError) -> None:
@@ -316,7 +335,10 @@ class Instance:
             self.cause = cause
             self.state = InstanceState.STOPPING
             self._leaving.set()
-            self._settled.set()
+            self._made.set()
+            for ticket in self._queue:
+                if not ticket.done():
+                    ticket.set_exception(_again(cause))
 
     def _touch(self) -> None:
         self._last_used_at = time.time()

@@ -58,17 +58,18 @@ class Pool:
         Equal options change nothing, others reload it. Raises what kept it from being ready. The start is
         shared with all who wait for it, and ended soon after the last of them has left.
         """
-        return (await self._ready(model, overrides)).status()
+        lease = await self._enter(model, overrides)
+        lease.release()
+        return lease.status()
 
     @asynccontextmanager
     async def lease(self, model: str) -> AsyncIterator[EngineLease]:
         """A ready engine, counted as in use until the block is left."""
-        instance = await self._ready(model, None)
-        lease = instance.take()  # no await since it was found ready: an unload cannot come between
+        lease = await self._enter(model, None)
         try:
             yield lease
         finally:
-            instance.give_back()
+            lease.release()
 
     async def unload(self, model: str) -> None:
         """End the model's engine, after its requests or the drain timeout, and forgive its crashes.
@@ -130,23 +131,23 @@ class Pool:
         lives = {instance.life for instance in self._lives.values()}
         return not lives or not (await asyncio.wait(lives, timeout=timeout))[1]
 
-    async def _ready(self, model: str, overrides: Mapping[str, JsonValue] | None) -> Instance:
-        """A READY instance. Nothing is awaited between finding it so and returning."""
-        fitting: Instance | None = None
+    async def _enter(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
         while True:
             if self._closing:
                 raise EngineStoppedError("the server is shutting down")
             instance = self._lives.get(model) or self._begin(model, overrides or {})
-            if instance.state is InstanceState.STARTING:
-                await instance.ready()
-            elif instance.state is InstanceState.STOPPING:
+            if instance.state is InstanceState.STOPPING:
                 await instance.ended()
-            elif overrides is None or instance is fitting or instance.overrides == dict(overrides):
-                return instance
-            elif await self._is_other(instance, overrides):
-                instance.stop(f"{model} is loaded again with other options")
-            else:
-                fitting = instance
+                continue
+            lease = await instance.enter()
+            try:
+                if overrides is None or not await self._is_other(instance, overrides):
+                    return lease
+            except BaseException:
+                lease.release()
+                raise
+            lease.release()
+            instance.stop(f"{model} is loaded again with other options")
 
     def _begin(self, model: str, overrides: Mapping[str, JsonValue]) -> Instance:
         instance = Instance(model, overrides, self._workshop, admit=self._admit, on_end=self._on_end)
@@ -155,8 +156,8 @@ class Pool:
 
     async def _is_other(self, instance: Instance, overrides: Mapping[str, JsonValue]) -> bool:
         """Whether these options would start another engine than the one that runs."""
-        if instance.plan is None:
-            return True
+        if instance.plan is None or instance.overrides == dict(overrides):
+            return False
         port = instance.plan.endpoint.port
         plan = await self._workshop.planner.plan(instance.model, overrides, port)
         return plan.digest != instance.plan.digest

@@ -74,7 +74,7 @@ class Inventory:
         self._state = _NOTHING_YET
         self._one_refresh = threading.Lock()
         self._one_waiter = asyncio.Lock()
-        self._last_start = float("-inf")
+        self._seen = float("-inf")  # when the last look at the disk that is over began
 
     @property
     def catalog(self) -> Catalog:
@@ -90,20 +90,9 @@ class Inventory:
         Blocks, so it belongs in a thread. Of several callers one works at a time.
         """
         with self._one_refresh:
-            self._last_start = time.monotonic()
-            old = None if self._state is _NOTHING_YET else self._state
-            before = old.catalog if old else None
-            catalog = scan(self._paths, before, builtin=self._builtin, euid=self._euid)
-            models = self._registry.load()
-            if old and catalog == old.catalog and models is old.models:
-                self._state = replace(old, catalog=catalog)  # equal, but it knows more of the files
-                return Refresh()
-            servables = {
-                id_: make_servable(entry, catalog, self._builtin) for id_, entry in models.entries.items()
-            }
-            self._state = _State(catalog, models, MappingProxyType(servables))
-            result = difference(before, catalog, old.models if old else None, models)
-            report(result, catalog, first=old is None)
+            began = time.monotonic()
+            result = self._look()
+            self._seen = began
             return result
 
     async def ready(self) -> None:
@@ -180,11 +169,27 @@ class Inventory:
             )
         )
 
+    def _look(self) -> Refresh:
+        old = None if self._state is _NOTHING_YET else self._state
+        before = old.catalog if old else None
+        catalog = scan(self._paths, before, builtin=self._builtin, euid=self._euid)
+        models = self._registry.load()
+        if old and catalog == old.catalog and models is old.models:
+            self._state = replace(old, catalog=catalog)  # equal, but it knows more of the files
+            return Refresh()
+        servables = {
+            id_: make_servable(entry, catalog, self._builtin) for id_, entry in models.entries.items()
+        }
+        self._state = _State(catalog, models, MappingProxyType(servables))
+        result = difference(before, catalog, old.models if old else None, models)
+        report(result, catalog, first=old is None)
+        return result
+
     async def _refreshed(self) -> None:
         """Wait for a refresh that began after this call; callers at the same time share one thread."""
         called = time.monotonic()
         async with self._one_waiter:
-            if self._last_start < called:
+            if self._seen <= called:
                 await asyncio.to_thread(self.refresh)
 
 

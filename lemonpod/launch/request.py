@@ -31,7 +31,7 @@ class LaunchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """One launch to plan. `files` says where the entry's checkpoints are, by the same names.
+    """One launch to plan. `files` says where each of the entry's checkpoints is, by the same names.
 
     `overrides` are the options of the load request, and `env` is the server's environment.
     """

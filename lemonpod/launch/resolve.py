@@ -23,7 +23,8 @@ from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
 from lemonpod.launch.substitute import check_passable
-from lemonpod.launch.values import MAIN, TokenValues
+from lemonpod.launch.values import TokenValues
+from lemonpod.models.entry import MAIN
 
 # Their containers are children of a daemon or of init: no socket of theirs is in our process tree.
 _CONTAINER_COMMANDS: Final = frozenset({"docker", "podman"})
@@ -129,7 +130,7 @@ def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
         if not pure.is_absolute():
             raise LaunchError(
                 f"'{text}' is not an absolute path",
-                hint="begin it with a token, as in {exe_dir}/work or {cache_dir}/work, or write it in full",
+                hint="write it in full, or begin it with a folder, as in {cache_dir}/work",
             )
         return Path(text)
 

@@ -8,15 +8,13 @@ from typing import Final
 
 from lemonpod.contract.tokens import Token
 from lemonpod.contract.vocabulary import RESOLVABLE_ENV, ModelManagement
-from lemonpod.errors import CheckpointNotFoundError, LaunchError, TokenError
+from lemonpod.errors import CheckpointNotFoundError, TokenError
 from lemonpod.launch.custom_args import as_text
 from lemonpod.launch.options import Options
 from lemonpod.launch.plan import Resolved
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import match_arch
-from lemonpod.models.entry import CheckpointFile
-
-MAIN: Final = "main"
+from lemonpod.models.entry import MAIN, CheckpointFile
 
 _HINTS: Final = {
     "pid": "it is known to the stop command only",
@@ -146,9 +144,7 @@ class TokenValues:
                 f"token '{token}' has no value",
                 hint=f"model '{entry.id}' is registered without a '{name}' checkpoint",
             )
-        file = self.request.files.get(name)
-        if file is None:
-            raise LaunchError(f"checkpoint '{name}' of model '{entry.id}' was not looked for")
+        file = self.request.files[name]
         managed = self.request.manifest.model_management is ModelManagement.LEMOND_MANAGED
         if file.path is None and managed:
             raise CheckpointNotFoundError(f"checkpoint '{name}' of model '{entry.id}': {file.problem}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from lemonpod.errors import CheckpointNotFoundError, ConfigError
-from lemonpod.models.entry import CheckpointFile, CheckpointRef, Origin
-from lemonpod.models.parse import MAIN, has_control
+from lemonpod.models.entry import MAIN, CheckpointFile, CheckpointRef, Origin
+from lemonpod.models.parse import has_control
 from lemonpod.models.variants import GGUF, listed, pick, shards
 
 _REPO: Final = re.compile(r"([A-Za-z0-9_][A-Za-z0-9._-]*)/([A-Za-z0-9_][A-Za-z0-9._-]*)")
@@ -24,6 +25,7 @@ _PART_SUFFIXES: Final = (".partial", _INCOMPLETE)
 _DOWNLOAD_MANIFEST: Final = ".download_manifest.json"
 # Nothing stands in such a file until its download is over; other files may be empty on purpose.
 _WEIGHTS: Final = (GGUF, ".safetensors", ".bin", ".pt", ".onnx")
+_LEADS_NOWHERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +208,10 @@ def _is_whole(path: Path) -> bool:
     """Whether the path leads to a file with its content; a link whose blob is gone does not."""
     try:
         status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    except OSError as error:
+        if error.errno in _LEADS_NOWHERE:
+            return False
+        raise
     return stat.S_ISREG(status.st_mode) and (status.st_size > 0 or not path.name.endswith(_WEIGHTS))
 
 

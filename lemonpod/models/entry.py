@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from lemonpod.contract.vocabulary import JsonValue
+
+MAIN: Final = "main"
+"""The name of the checkpoint that stands for the model; all others belong to it."""
 
 
 class Origin(StrEnum):

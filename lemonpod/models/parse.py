@@ -9,11 +9,10 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError, Problem
-from lemonpod.models.entry import CheckpointRef, ModelEntry, Origin
+from lemonpod.models.entry import MAIN, CheckpointRef, ModelEntry, Origin
 from lemonpod.models.labels import labelled_mode
 from lemonpod.models.names import canonical_id
 
-MAIN: Final = "main"
 MMPROJ: Final = "mmproj"
 
 _CHECKPOINT_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")

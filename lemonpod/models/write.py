@@ -18,10 +18,10 @@ from typing import Final
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError
 from lemonpod.models.checkpoint import check_syntax
-from lemonpod.models.entry import Origin
+from lemonpod.models.entry import MAIN, Origin
 from lemonpod.models.json_file import parse_object, read_bytes
 from lemonpod.models.names import bare_name, canonical_id
-from lemonpod.models.parse import MAIN, is_absolute, parse_entry
+from lemonpod.models.parse import is_absolute, parse_entry
 from lemonpod.models.registry import RECIPE_OPTIONS, USER_MODELS
 
 _RECIPE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{1,63}")

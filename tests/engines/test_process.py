@@ -11,6 +11,7 @@ import time
 from contextlib import aclosing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lemonpod.broker.ports import is_free
@@ -25,7 +26,7 @@ from lemonpod.launch.plan import StopSpec
 from tests.engines.conftest import Start, fake_plan, shell_plan
 from tests.factories import make_plan
 from tests.fake_engine import ROOT, fake_engine_argv
-from tests.waiting import alive, carriers, unused_port, until
+from tests.waiting import alive, carriers, until, unused_port
 
 SLEEP = "import time; time.sleep(600)"
 
@@ -384,9 +385,10 @@ async def test_l25_the_pid_stays_ours_until_the_tree_is_gone(create: Start) -> N
     await engine.start()
     status = await engine.wait()
     pid = (await engine.inspect()).pid
-    assert Path(f"/proc/{pid}").exists()  # a zombie: nobody else can get its pid
+    assert pid is not None
+    assert psutil.pid_exists(pid)  # a zombie: nobody else can get its pid
     assert (await engine.stop(grace=1.0)) == status
-    assert not Path(f"/proc/{pid}").exists()
+    assert not psutil.pid_exists(pid)
 
 
 async def test_l27_the_stop_command_gets_the_pid_and_the_environment(create: Start, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lemonpod.contract.tokens import Token
-from lemonpod.contract.vocabulary import Accelerator, Capability, Mode
+from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.errors import LaunchError, TokenError
 from lemonpod.launch.plan import TcpEndpoint, describe, shell_line
 from lemonpod.launch.resolve import resolve
@@ -84,6 +84,15 @@ def test_a_command_that_resolves_to_nothing() -> None:
 def test_a_working_folder_must_be_absolute(working_dir: str) -> None:
     manifest = block_manifest(command="engine", working_dir=working_dir)
     with pytest.raises(LaunchError, match=r"working_dir: .*is not an absolute path"):
+        resolve(make_request(manifest))
+
+
+def test_a_block_without_a_command_starts_nothing() -> None:
+    manifest = block_manifest()
+    blocks = manifest.platforms[Os.LINUX]
+    empty = replace(blocks[Accelerator.CPU], command=None)
+    manifest = replace(manifest, platforms={Os.LINUX: {Accelerator.CPU: empty}})
+    with pytest.raises(LaunchError, match=r"platforms\.linux\.cpu must set 'command' and 'args'"):
         resolve(make_request(manifest))
 
 

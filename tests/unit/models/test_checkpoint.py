@@ -81,13 +81,15 @@ def test_m05_an_unfinished_download_is_none(tmp_path: Path, leftover: str, text:
     assert "not finished" in problem(tmp_path, text)
 
 
-@pytest.mark.parametrize("state", ["empty", "dangling", "absent", "no snapshot"])
+@pytest.mark.parametrize("state", ["empty", "dangling", "loop", "absent", "no snapshot"])
 def test_m05_a_file_without_content_is_unfinished(tmp_path: Path, state: str) -> None:
     snapshot = make_repo(tmp_path)
     if state == "empty":
         (snapshot / "m.gguf").write_bytes(b"")
     elif state == "dangling":
         (snapshot / "m.gguf").symlink_to("../../blobs/gone")
+    elif state == "loop":
+        (snapshot / "m.gguf").symlink_to("m.gguf")
     else:
         (snapshot.parents[1] / "blobs" / "e.incomplete").write_text("x")
     if state == "no snapshot":
@@ -244,10 +246,23 @@ def test_a_path_of_ones_own_is_used_as_it_is(tmp_path: Path) -> None:
         ("m.gguf", "not an absolute path"),
         ("/m\x00.gguf", "control character"),
         ("/dev/null", "no file"),
+        ("/" + "x" * 300, "cannot be read: File name too long"),
     ],
 )
 def test_a_path_of_ones_own_that_is_none(tmp_path: Path, text: str, words: str) -> None:
     assert words in problem(tmp_path, text, Origin.LOCAL_PATH)
+
+
+def test_m05_an_unfinished_file_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    (tmp_path / "m.gguf.partial").write_bytes(b"GGUF")
+    assert "its download is not finished" in problem(tmp_path, f"{tmp_path}/m.gguf", Origin.LOCAL_PATH)
+
+
+def test_a_main_text_that_names_no_repository_lends_none(tmp_path: Path) -> None:
+    snapshot = make_repo(tmp_path, "draft.gguf")
+    files = locate_all({"main": hub_ref("llama3:8b"), "draft": hub_ref("org/repo:draft.gguf")}, tmp_path)
+    assert (files["main"].path, files["draft"].path) == (None, snapshot / "draft.gguf")
 
 
 def test_an_upload_is_below_the_cache(tmp_path: Path) -> None:

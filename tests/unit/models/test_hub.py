@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,7 @@ def test_a_relative_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.
 def test_the_callers_environment_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", "/elsewhere")
     assert hub_dir({"HOME": "/home/u"}) == Path("/home/u/.cache/huggingface/hub")
+
+
+def test_the_home_of_another_user_comes_from_the_user_database() -> None:
+    assert hub_dir({"HF_HOME": "~root/hf"}) == Path(pwd.getpwnam("root").pw_dir) / "hf" / "hub"

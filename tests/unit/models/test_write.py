@@ -98,6 +98,15 @@ def test_the_mode_of_the_file_stays(tmp_path: Path, mode: int) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == mode
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_owner_of_the_file_stays(tmp_path: Path) -> None:
+    file = tmp_path / "user_models.json"
+    file.write_text("{}")
+    os.chown(file, 65534, 65534)
+    register(tmp_path, "m", recipe="engine", checkpoints={})
+    assert (file.stat().st_uid, file.stat().st_gid) == (65534, 65534)
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "config").mkdir()
