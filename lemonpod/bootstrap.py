@@ -88,6 +88,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)
+        await inventory.ready()
         watcher = Watcher(inventory)
         await watcher.start()
         stack.push_async_callback(watcher.aclose)
