@@ -47,17 +47,12 @@ ROUTES: Final = tuple(
 
 
 def require(route: Route, offer: Offer) -> None:
-    """Raise unless the engine declares the capability, and the model is deployed for it.
-
-    A model has one mode, and its engine was started for that one alone.
-    """
+    """Raise unless the model is of the route's type and its engine declares the capability."""
     if (operation := _CHAT_ONLY.get(route.capability)) and offer.mode not in (Mode.CHAT, None):
         raise WrongModelTypeError(
             f"This model does not support {operation}. Only LLM models support this endpoint."
         )
-    mode = CAPABILITIES[route.capability].mode
-    deployed = mode is None or offer.mode in (mode, None)
-    if route.capability not in offer.capabilities or not deployed:
+    if route.capability not in offer.capabilities:
         raise UnsupportedOperationError(f"{route.spec.operation} not supported by {offer.device}")
 
 

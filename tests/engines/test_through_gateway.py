@@ -19,12 +19,11 @@ from lemonpod.engine.settings import EngineSettings
 from tests.fake_engine import ROOT
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import message
-from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.unit.gateway.world import Starter, World
 from tests.waiting import alive, carriers, until
 
 CHAT = "/v1/chat/completions"
-CAPABILITIES = ["chat_completion", "completion", "embeddings", "transcription", "slots", "tokenize"]
-ENTRY = {"checkpoint": "org/repo:model.gguf", "recipe": RECIPE}
+CAPABILITIES = ["chat_completion", "completion", "embeddings", "transcription", "tts", "slots", "tokenize"]
 
 
 async def unused(connection: Connection) -> None:
@@ -44,7 +43,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             unused,
             capabilities=CAPABILITIES,
             drivers=[driver],
-            models={"e": ENTRY | {"labels": ["embeddings"]}, "t": ENTRY | {"labels": ["transcription"]}},
             platforms={"linux": {"cpu": block}},
             health_probe={"poll_interval_ms": 10},
             model_management="self_managed",
@@ -147,10 +145,10 @@ async def test_openais_client_works_unchanged(world: World) -> None:
         pieces = [event.choices[0].delta.content or "" async for event in stream if event.choices]
         assert "".join(pieces)
         assert (await client.completions.create(model="m", prompt="x")).choices[0].text
-        assert (await client.embeddings.create(model="e", input="x")).data[0].embedding
-        assert [model.id async for model in client.models.list()] == ["user.m", "user.e", "user.t"]
+        assert (await client.embeddings.create(model="m", input="x")).data[0].embedding
+        assert [model.id async for model in client.models.list()] == ["user.m"]
         assert (await client.models.retrieve("m")).id == "user.m"
-        transcript = await client.audio.transcriptions.create(model="t", file=("a.wav", b"RIFF"))
+        transcript = await client.audio.transcriptions.create(model="m", file=("a.wav", b"RIFF"))
         assert transcript.text
         with pytest.raises(openai.NotFoundError) as missing:
             await client.chat.completions.create(model="nope", messages=[])

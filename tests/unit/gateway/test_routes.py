@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode
+from lemonpod.contract.vocabulary import Capability, Mode
 from lemonpod.errors import MalformedRequestError, UnsupportedOperationError, WrongModelTypeError
 from lemonpod.gateway.routes import ROUTES, Offer, Route, check_slot, engine_target, require
 
@@ -47,19 +47,7 @@ def test_an_undeclared_capability_is_refused_by_name(path: str, operation: str) 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.spec.path)
 def test_a_declared_capability_opens_its_routes(route: Route) -> None:
-    require(route, offer(route.capability, mode=CAPABILITIES[route.capability].mode))
-
-
-@pytest.mark.parametrize("path", ["/embeddings", "/rerank", "/audio/speech"])
-def test_a_chat_model_is_for_chat_whatever_its_engine_could_do(path: str) -> None:
-    with pytest.raises(UnsupportedOperationError):
-        require(BY_PATH[path], offer("chat_completion", BY_PATH[path].capability))
-
-
-@pytest.mark.parametrize("path", ["/slots", "/tokenize"])
-@pytest.mark.parametrize("mode", [Mode.CHAT, Mode.EMBEDDINGS, None])
-def test_plumbing_is_for_every_mode(path: str, mode: Mode | None) -> None:
-    require(BY_PATH[path], offer(BY_PATH[path].capability, mode=mode))
+    require(route, offer(route.capability))
 
 
 @pytest.mark.parametrize(
