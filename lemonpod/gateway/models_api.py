@@ -19,7 +19,6 @@ _CREATED: Final = 1234567890
 async def list_models(request: web.Request) -> web.Response:
     """The models whose files are here; with `?show_all=true` all that are registered."""
     inventory = request.app[keys.INVENTORY]
-    await inventory.ready()
     show_all = request.query.get("show_all", "").lower() in {"true", "1"}
     items = [
         await describe(inventory, request.app[keys.POOL], servable) for servable in inventory.servables()

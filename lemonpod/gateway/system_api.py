@@ -36,7 +36,6 @@ _FIRST_ORDER: Final = 1000
 async def system_info(request: web.Request) -> web.Response:
     """What Lemonade's clients ask for first."""
     inventory = request.app[keys.INVENTORY]
-    await inventory.ready()
     catalog = inventory.catalog
     recipes = {name: _builtin(name, order) for order, name in enumerate(sorted(BUILTIN_RECIPES))}
     for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
