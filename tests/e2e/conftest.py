@@ -57,6 +57,24 @@ def tiny_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
 
 
+@pytest.fixture
+def engine_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`lemonpod-llama-server` on the PATH, whether or not this checkout is installed."""
+    program = tmp_path / "bin" / "lemonpod-llama-server"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        f"sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from lemonpod.demo.llama_server import main\n"
+        "main()\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
+
+
 def wait_until(condition: Callable[[], object], *, within: float, what: str) -> None:
     """Poll until `condition` holds; fails saying `what` did not come true."""
     deadline = time.monotonic() + within
