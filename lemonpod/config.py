@@ -151,7 +151,7 @@ def load_settings(
     engine = _override(engine, _watchdog(environ), "environment")
     if not 1 <= engine.first_port <= engine.last_port <= 65535:
         raise ConfigError(
-            f"lemonpod.first_port and last_port: {engine.first_port} to {engine.last_port} is no range of ports",
+            f"lemonpod.first_port: {engine.first_port} to {engine.last_port} is no range of ports",
             hint="both lie between 1 and 65535, and the first is not above the last",
         )
     gateway = replace(
