@@ -6,10 +6,9 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from lemonpod.gateway.settings import GatewaySettings
-
 from lemonpod import config
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.gateway.settings import GatewaySettings
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/config.md"
 
