@@ -24,7 +24,7 @@ from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineError, EngineExitedError, SpawnError, StartTimeoutError
 from tests.engines.conftest import SETTINGS, Start, fake_plan, shell_plan, stop_spec
 from tests.factories import make_plan
-from tests.fake_engine import ROOT, fake_engine_argv
+from tests.fake_engine import ROOT, TINY_ENGINE, fake_engine_argv
 from tests.waiting import alive, carriers, until, unused_port
 
 SLEEP = "import time; time.sleep(600)"
@@ -92,6 +92,20 @@ async def test_l01_a_server_that_detached_itself_is_found_by_its_marker(create: 
     status = await engine.wait()
     assert status.code == 0
     await engine.stop(grace=2.0)  # and the driver's fixture sees that nothing is left
+
+
+async def test_l01_who_forks_in_the_moment_of_dying_leaves_nobody(
+    create: Start, driver: ProcessDriver
+) -> None:
+    async def live_and_die() -> None:
+        port = unused_port()
+        engine = create(make_plan(*TINY_ENGINE, str(port), "child", "die=0", port=port))
+        await engine.start()
+        await engine.stop(grace=1.0)
+
+    for _ in range(10):
+        await asyncio.gather(*(live_and_die() for _ in range(4)))
+        assert carriers(driver.run) == []
 
 
 async def test_l01_a_grandchild_that_ignores_term_is_killed(create: Start, driver: ProcessDriver) -> None:
