@@ -70,8 +70,16 @@ async def _end_run(run: DeadRun, environ: Mapping[str, str], settings: EngineSet
         f"ended the engine of {record.model} (pid {record.pid}, port {record.port}), left by an earlier run"
         for record in ended.values()
     ]
-    strays = [pid for pid, number in owners.items() if number is not None and number not in ended]
-    return lines + [f"ended process {pid}, left by an earlier run" for pid in strays]
+    strays: dict[int, list[int]] = {}
+    for pid, number in owners.items():
+        if number is not None and number not in ended:
+            strays.setdefault(number, []).append(pid)
+    return lines + [_tell_strays(pids) for pids in strays.values()]
+
+
+def _tell_strays(pids: list[int]) -> str:
+    noun = "process" if len(pids) == 1 else "processes"
+    return f"ended an engine with {noun} {', '.join(map(str, sorted(pids)))}, left by an earlier run"
 
 
 def _is_same(record: EngineRecord) -> bool:

@@ -11,20 +11,26 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import psutil
 
 from lemonpod.drivers.environment import MARKER
 
+_UNREADABLE: Final = MappingProxyType({"": ""})
+"""Of another user's process: none that we could have started, or end."""
+
 Find: TypeAlias = Callable[[], list[psutil.Process]]
 
 POLL_INTERVAL: Final = 0.02
 KILL_TIMEOUT: Final = 5.0
 """Nothing outlives a KILL this long but a process inside the kernel, in a driver call that does not end."""
+MAX_LOOKS: Final = 10
+"""On a machine where processes come and go all the time."""
 CLOCK_SLACK: Final = 2.0
 """Creation times are told from the boot time, which moves when the clock is set."""
 
@@ -67,34 +73,64 @@ def members(
 
     A root must not have been reaped: while it is a zombie no stranger can get its pid, nor its session id.
     """
-    parents: dict[int, int] = {}
-    found: dict[int, psutil.Process] = {}
+    # Looking takes time: who dies meanwhile may have had a child first, which the list does not hold.
+    # Only a look during which nothing changed tells that there is nobody.
+    unsettled_before = {pid for pid in roots if not _is_alive(pid)}
+    for _ in range(MAX_LOOKS):
+        found, unsettled = _look(marker, roots, born_after)
+        if found or unsettled <= unsettled_before:
+            return found
+        unsettled_before = unsettled
+    return []
+
+
+def _look(
+    marker: Callable[[str], bool], roots: Collection[int], born_after: float
+) -> tuple[list[psutil.Process], set[int]]:
+    """The members among the processes of this moment, and of all these whom it caught in a change."""
+    unsettled: set[int] = set()
     young: dict[int, psutil.Process] = {}
+    parents: dict[int, int] = {}
+    belongs = set(roots)
     for pid in psutil.pids():
-        with suppress(psutil.Error, ProcessLookupError, PermissionError):
+        try:
             process = psutil.Process(pid)
             if process.create_time() < born_after - CLOCK_SLACK:
                 continue
+            if process.status() == psutil.STATUS_ZOMBIE:
+                unsettled.add(pid)
+                continue
             young[pid] = process
             parents[pid] = process.ppid()
-            if pid in roots or os.getsid(pid) in roots or _is_marked(process, marker):
-                found[pid] = process
-    belongs = {*found, *roots}
-    grew = True
-    while grew:
-        heirs = {pid for pid, parent in parents.items() if parent in belongs} - belongs
+            environ = _environ(process)
+            if environ == {}:  # on its way from one program to the next, or started with none
+                unsettled.add(pid)
+            if os.getsid(pid) in roots or marker(environ.get(MARKER, "")):
+                belongs.add(pid)
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            unsettled.add(pid)
+        except (psutil.AccessDenied, PermissionError):
+            continue
+    while heirs := {pid for pid, parent in parents.items() if parent in belongs} - belongs:
         belongs |= heirs
-        found |= {pid: young[pid] for pid in heirs}
-        grew = bool(heirs)
-    return [process for process in found.values() if lives(process)]
+    found = [process for pid, process in young.items() if pid in belongs]
+    living = [process for process in found if lives(process)]
+    died = {process.pid for process in found} - {process.pid for process in living}
+    return living, unsettled | died
 
 
-def _is_marked(process: psutil.Process, marker: Callable[[str], bool]) -> bool:
+def _environ(process: psutil.Process) -> Mapping[str, str]:
     try:
-        value = process.environ().get(MARKER)
-    except (psutil.Error, OSError):
-        return False  # another user's: none that we could have started, or end
-    return value is not None and marker(value)
+        return process.environ()
+    except (psutil.AccessDenied, PermissionError):
+        return _UNREADABLE
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def lives(process: psutil.Process) -> bool:

@@ -21,7 +21,8 @@ MAX_LINE_BYTES: Final = 16 << 10
 
 # CSI and OSC sequences, then any other two-character escape (ECMA-48).
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# All of C0 and C1 but the tab: a lone U+009B starts a sequence as well.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
 class _Kept(NamedTuple):

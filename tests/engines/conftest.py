@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lemonpod.contract.tokens import parse_template
 from lemonpod.drivers.process import ProcessDriver, ProcessEngine
 from lemonpod.engine.settings import EngineSettings
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import LaunchPlan, StopSpec
 from tests.factories import make_plan
 from tests.fake_engine import ROOT, fake_engine_argv
 from tests.waiting import carriers, unused_port
@@ -29,6 +30,10 @@ def fake_plan(*flags: object, port: int | None = None, **overrides: object) -> L
 
 def shell_plan(script: str, *, port: int | None = None, **overrides: object) -> LaunchPlan:
     return make_plan("sh", "-c", script, port=port or unused_port(), **overrides)  # type: ignore[arg-type]
+
+
+def stop_spec(*argv: str) -> StopSpec:
+    return StopSpec(argv=tuple(parse_template(part) for part in argv))
 
 
 @pytest.fixture

@@ -15,6 +15,10 @@ ROOT = Path(__file__).parents[2]
 """Where `tests` can be imported from: the working directory of a fake engine."""
 
 
+TINY_ENGINE = (sys.executable, "-S", "-E", str(Path(__file__).parent / "tiny.py"))
+"""The start of a command line of the smallest engine; its port and habits come next."""
+
+
 def fake_engine_argv(*flags: object) -> tuple[str, ...]:
     """The command line of a fake engine; run it in `ROOT`."""
     return (sys.executable, "-S", "-E", "-m", "tests.fake_engine", *map(str, flags))

@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--bind-failure-ignored", action="store_true", help="sleep on when the port is taken")
     parser.add_argument("--chatty", action="store_true", help="flood the output without end")
     parser.add_argument("--garbage", action="store_true", help="long lines, \\r, NUL, broken UTF-8, colours")
+    parser.add_argument("--say", help="the first line of its output")
     parser.add_argument("--print-env", action="store_true")
     for habit in fields(Habits):
         flag = "--" + habit.name.replace("_", "-")
@@ -45,6 +46,8 @@ def main() -> None:
             parser.add_argument(flag, type=type(default), default=default)
     flags = parser.parse_args()
 
+    if flags.say:
+        say(flags.say)
     if flags.ignore_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if flags.fork_and_exit and os.fork():
