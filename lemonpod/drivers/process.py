@@ -115,7 +115,13 @@ class ProcessEngine:
     async def _start(self) -> None:
         process, self._record = await asyncio.to_thread(self._spawn)
         self._started_at = time.time()
-        self._child = Child(process, emit=self._log.extend, left_behind=self._left_behind)
+        try:
+            self._child = Child(process, emit=self._log.extend, left_behind=self._left_behind)
+        except BaseException:  # no thread or no file descriptor left to watch it with
+            process.kill()
+            process.communicate()
+            self._run.remove(self._number)
+            raise
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], EngineRecord]:
         """Start and record the process: none runs without a record. Blocks."""
