@@ -73,14 +73,19 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.inventory.watch import Watcher
 
     end = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end.set)
-
     inventory = make_inventory(settings, environ)
     driver = ProcessDriver(settings.folders.cache / "lemonpod", environ, settings.engine)
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
     pool = Pool(inventory, [driver], ports, settings.engine)
+
+    def on_signal() -> None:
+        if end.is_set():
+            pool.hurry()  # whoever signals twice does not want to wait for requests to end
+        end.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(driver.aclose)
         for line in await driver.reclaim():
@@ -88,6 +93,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)
+        await inventory.ready()
         watcher = Watcher(inventory)
         await watcher.start()
         stack.push_async_callback(watcher.aclose)

@@ -149,6 +149,11 @@ def load_settings(
         gateway = _override(gateway, ours, path)
         _refuse_unknown(ours, {*_names(engine), *_names(gateway)}, f"{path}: lemonpod")
     engine = _override(engine, _watchdog(environ), "environment")
+    if not 1 <= engine.first_port <= engine.last_port <= 65535:
+        raise ConfigError(
+            f"lemonpod.first_port: {engine.first_port} to {engine.last_port} is no range of ports",
+            hint="both lie between 1 and 65535, and the first is not above the last",
+        )
     gateway = replace(
         gateway,
         api_key=environ.get("LEMONADE_API_KEY") or None,

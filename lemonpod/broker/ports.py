@@ -1,8 +1,14 @@
-"""Loopback ports for engines: one owner at a time, tested by binding, held until the engine may bind."""
+"""Loopback ports for engines: one owner at a time, tested by binding, held until the engine may bind.
+
+Between the hand-over and the engine's own bind a port looks free. Other lemonpod servers of this machine are
+kept off it for the whole lease by a second sign: an abstract Unix socket named after the port, which lives in
+the same network namespace as the port does and goes with its process, however that ends.
+"""
 
 from __future__ import annotations
 
 import socket
+import sys
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,10 +20,11 @@ LOOPBACK: Final = "127.0.0.1"
 class PortLease:
     """The right to one port. Leaving the `with` block, or `release`, gives it back."""
 
-    def __init__(self, broker: PortBroker, port: int, held: socket.socket) -> None:
+    def __init__(self, broker: PortBroker, port: int, held: socket.socket, sign: socket.socket) -> None:
         self.port = port
         self._broker = broker
         self._held = held
+        self._sign = sign
 
     def hand_over(self) -> None:
         """Free the port for the engine that is about to bind it; it stays leased."""
@@ -26,6 +33,7 @@ class PortLease:
     def release(self) -> None:
         """Idempotent."""
         self._held.close()
+        self._sign.close()
         self._broker._give_back(self)
 
     def __enter__(self) -> Self:
@@ -57,10 +65,13 @@ class PortBroker:
         count = self._last - self._first + 1
         for step in range(count):
             port = self._first + (self._next - self._first + step) % count
-            if port not in self._leases and (held := claim(LOOPBACK, port)):
-                lease = self._leases[port] = PortLease(self, port, held)
+            if port in self._leases or (sign := _put_up_sign(port)) is None:
+                continue
+            if held := claim(LOOPBACK, port):
+                lease = self._leases[port] = PortLease(self, port, held, sign)
                 self._next = port + 1
                 return lease
+            sign.close()
         taken = count - len(self._leases)
         raise NoPortError(
             f"no free port from {self._first} to {self._last}: "
@@ -71,6 +82,18 @@ class PortBroker:
     def _give_back(self, lease: PortLease) -> None:
         if self._leases.get(lease.port) is lease:
             del self._leases[lease.port]
+
+
+def _put_up_sign(port: int) -> socket.socket | None:
+    """Tell other lemonpod servers that the port is leased; None where one of them has told so before."""
+    sign = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    if sys.platform == "linux":  # elsewhere there are no abstract names
+        try:
+            sign.bind(f"\0lemonpod-port-{port}")
+        except OSError:
+            sign.close()
+            return None
+    return sign
 
 
 def claim(host: str, port: int) -> socket.socket | None:

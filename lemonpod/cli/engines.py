@@ -117,9 +117,9 @@ def status(
                 f"{now - item['last_use'] / 1000:.0f} s ago" if item["last_use"] else None,
                 item.get("reason"),
             )
-            for item in health["all_models_loaded"]
+            for item in [*health["all_models_loaded"], *health["failed_models"]]
         ],
-        empty="No model is loaded.",
+        empty="No model is loaded; the first request for one loads it.",
     )
 
 

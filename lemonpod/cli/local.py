@@ -20,6 +20,10 @@ def folders(cache_dir: Path | None, config_dir: Path | None) -> Folders:
 
 def inventory(cache_dir: Path | None, config_dir: Path | None) -> Inventory:
     """The recipes and models that a server with these folders would serve."""
+    import logging
+
     from lemonpod import bootstrap
 
+    # A command shows what was refused itself, where somebody asks for it.
+    logging.getLogger("lemonpod").addHandler(logging.NullHandler())
     return bootstrap.local_inventory(folders(cache_dir, config_dir), os.environ)

@@ -17,7 +17,7 @@ SHA256: Final = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a681
 
 CHAT_TEMPLATE: Final = (
     "{% for message in messages %}"
-    "{{ 'A: ' if message.role == 'assistant' else 'Q: ' }}{{ message.content + '\\n' }}"
+    "{{ 'A: ' if message.role == 'assistant' else 'Q: ' }}{{ message.content }}\n"
     "{% endfor %}A:"
 )
 """A base model was never taught to chat, but it goes on with questions and answers as it has read them."""

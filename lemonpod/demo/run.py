@@ -67,14 +67,16 @@ def _prepare(server: DemoServer, environ: Mapping[str, str]) -> None:
             raise LemonpodError(f"the recipe {_RECIPE} that comes with lemonpod was not found")
         told.append(f"{server.url} serves; found {recipes[_RECIPE]['display_name']!r} as recipe {_RECIPE}")
     with _step("register") as told:
-        arguments = json.dumps(["--chat-template", CHAT_TEMPLATE])
+        template = server.folder / "chat.jinja"
+        template.write_text(CHAT_TEMPLATE, encoding="utf-8")
+        arguments = json.dumps(["--chat-template-file", str(template)])
         server.run(
             "register", _MODEL, "--recipe", _RECIPE, "--file", str(model), "--option", f"args={arguments}"
         )
         told.append(f"{_MODEL} in the server's user_models.json")
     with _step("plan") as told:
         plan = json.loads(server.run("manifest", "plan", _RECIPE, "--model", _MODEL, "--json"))
-        told.append(f"{plan['block']} of the manifest: {plan['command_line']}")
+        told.append(f"{plan['block']} of the manifest becomes\n  {plan['command_line']}")
 
 
 def _load(server: DemoServer) -> None:
@@ -138,7 +140,7 @@ def _step(name: str) -> Iterator[list[str]]:
 
 
 def _tell(name: str, text: str, seconds: float) -> None:
-    print(f"{name:<{_NAME_COLUMN}} {text} ({seconds:.1f} s)", flush=True)
+    print(f"{name:<{_NAME_COLUMN}} {seconds:4.1f} s  {text}", flush=True)
 
 
 def _is_alive(pid: int) -> bool:

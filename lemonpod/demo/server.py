@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,6 +26,8 @@ _STOP_TIMEOUT: Final = 20.0
 _ANSWER_TIMEOUT: Final = 300.0
 _POLL_INTERVAL: Final = 0.05
 _LOG_LINES: Final = 15
+
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 # A server that the user has set up must neither be reached into nor lend its keys and folders.
 _FOREIGN_PREFIX: Final = "LEMONADE_"
@@ -54,7 +57,7 @@ class DemoServer:
         if self.kept:
             return
         # A second Ctrl-C would leave the engine behind; how long this takes is bounded.
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -84,7 +87,7 @@ class DemoServer:
     def start(self) -> None:
         """Return once the server answers; raises LemonpodError with its last lines."""
         folders = (str(self.folder / "cache"), str(self.folder / "config"))
-        with self._log.open("wb") as log:
+        with self._log.open("wb") as log, _signals_held():
             self._process = subprocess.Popen(
                 [
                     sys.executable,
@@ -167,6 +170,20 @@ class DemoServer:
         except urllib.error.HTTPError as error:
             with error:
                 raise LemonpodError(_message(error.read()) or f"{path}: {error}") from error
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Put signals off: one that came between the start of a process and the note of it would lose it."""
+    came: list[int] = []
+    handlers = {number: signal.signal(number, lambda n, _: came.append(n)) for number in _STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def _message(body: bytes) -> str | None:

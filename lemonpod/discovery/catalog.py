@@ -23,7 +23,17 @@ from lemonpod.discovery.read import SUFFIXES
 from lemonpod.discovery.trust import directory_problems
 from lemonpod.errors import Problem
 
-__all__ = ["Catalog", "Changes", "Descriptor", "Rejected", "Scope", "Source", "changes", "scan"]
+__all__ = [
+    "Catalog",
+    "Changes",
+    "Descriptor",
+    "Rejected",
+    "Scope",
+    "Source",
+    "built_in_collision",
+    "changes",
+    "scan",
+]
 
 # Hidden files, and what editors leave while they save: .x.json.swp, .#x.json, #x.json#, ~x.json.
 _IGNORED_STARTS: Final = (".", "#", "~")
@@ -111,6 +121,12 @@ def changes(old: Catalog | None, new: Catalog) -> Changes:
     )
 
 
+def built_in_collision(recipe: str) -> Problem:
+    """What a manifest is refused with that takes the name of a built-in backend."""
+    message = f"recipe '{recipe}' collides with a built-in backend"
+    return Problem(location="", message=message, hint="choose another name")
+
+
 def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], int]) -> Iterator[_Directory]:
     known_directories = {directory.path: directory for directory in known.directories}
     identities = set()
@@ -179,14 +195,10 @@ def _choose(seen: _Seen) -> tuple[dict[str, Descriptor], dict[Path, Problem]]:
                 continue
             recipe = file.descriptor.manifest.recipe
             if recipe in seen.builtin:
-                refused[file.path] = Problem(
-                    location="recipe",
-                    message=f"recipe '{recipe}' collides with a built-in backend",
-                    hint="choose another name",
-                )
+                refused[file.path] = built_in_collision(recipe)
             elif recipe in chosen:
                 refused[file.path] = Problem(
-                    location="recipe",
+                    location="",
                     message=f"recipe '{recipe}' already provided by a higher-priority path",
                     hint=f"by {chosen[recipe].source.path}",
                 )

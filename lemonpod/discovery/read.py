@@ -21,7 +21,6 @@ SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
 _UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMMENT: Final = re.compile(r"\s*(//|/\*|#)")
-_TRAILING_COMMA: Final = re.compile(r",\s*\Z")
 
 
 def read_document(data: bytes, *, suffix: str) -> object:
@@ -66,26 +65,28 @@ def _json_tree(text: str) -> object:
             parse_constant=lambda word: Refused(f"{word} is not a JSON number"),
         )
     except json.JSONDecodeError as error:
-        message, hint = _explained(error)
-        _refuse(f"invalid JSON at line {error.lineno}, column {error.colno}: {message}", hint)
+        position, message, hint = _explained(error)
+        line = text.count("\n", 0, position) + 1
+        column = position - text.rfind("\n", 0, position)
+        _refuse(f"invalid JSON at line {line}, column {column}: {message}", hint)
     except RecursionError:
         _refuse(f"invalid JSON: nested deeper than {MAX_DEPTH} levels")
 
 
-def _explained(error: json.JSONDecodeError) -> tuple[str, str | None]:
-    """The mistakes that people make most, in their own words; else the parser's."""
+def _explained(error: json.JSONDecodeError) -> tuple[int, str, str | None]:
+    """Where and what: the mistakes that people make most in their own words, else in the parser's."""
     before, after = error.doc[: error.pos], error.doc[error.pos :]
     if _COMMENT.match(after):
-        return "a comment", "JSON has none; remove it, or write the file as YAML"
-    # Python 3.13 stands at the comma, earlier ones behind it.
-    trailing = _TRAILING_COMMA.search(before) and after.lstrip().startswith(("}", "]"))
-    if trailing or error.msg.startswith("Illegal trailing comma"):
-        return "a comma with nothing after it", "remove the comma"
+        return error.pos, "a comment", "JSON has none; remove it, or write the file as YAML"
+    if after.lstrip().startswith(("}", "]")) and before.rstrip().endswith(","):
+        return len(before.rstrip()) - 1, "a comma with nothing after it", "remove the comma"
+    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 and later
+        return error.pos, "a comma with nothing after it", "remove the comma"
     if after.startswith("'"):
-        return "a text in single quotes", "JSON takes double quotes"
+        return error.pos, "a text in single quotes", "JSON takes double quotes"
     if not after.strip() or error.msg.startswith("Unterminated string"):
-        return "the file ends too early", "is it only half written?"
-    return (error.msg[:1].lower() + error.msg[1:]).removesuffix(" at"), None
+        return error.pos, "the file ends too early", "is it only half written?"
+    return error.pos, (error.msg[:1].lower() + error.msg[1:]).removesuffix(" at"), None
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:

@@ -7,18 +7,19 @@ launch plan, an `extends` that is nowhere, a token that can have no value where 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lemonpod.contract.inherit import resolve_extends
 from lemonpod.contract.location import Path as DocumentPath
 from lemonpod.contract.location import location
-from lemonpod.contract.manifest import Block, Manifest
+from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.parse import parse_manifest
+from lemonpod.contract.templates import templates_of
 from lemonpod.contract.tokens import Template, Token
 from lemonpod.contract.vocabulary import LAUNCH_PLAN_BASES, RESOLVABLE_ENV
-from lemonpod.discovery.catalog import Catalog
+from lemonpod.discovery.catalog import Catalog, built_in_collision
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.discovery.read import MAX_BYTES, read_document
 from lemonpod.discovery.trust import directory_problems, read_trusted
@@ -102,15 +103,14 @@ def lint(
 
 def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset[str]) -> Iterator[Problem]:
     if manifest.recipe in builtin:
-        message = f"recipe '{manifest.recipe}' collides with a built-in backend"
-        yield Problem(location="recipe", message=message, hint="choose another name")
+        yield built_in_collision(manifest.recipe)
     if manifest.extends is not None:
         _, dropped = resolve_extends(around)
         if manifest.recipe in dropped:
             yield dropped[manifest.recipe]
     if manifest.variant_of is not None and manifest.variant_of not in LAUNCH_PLAN_BASES:
         yield Problem(location="variant_of", message=_no_base(manifest.variant_of, around, builtin))
-    for path, template in _templates(manifest):
+    for path, template in templates_of(manifest):
         for token in template.tokens:
             if why := _never_has_a_value(token, template, path):
                 yield Problem(location=location(path), message=why[0], hint=why[1])
@@ -129,32 +129,6 @@ def _never_has_a_value(token: Token, template: Template, path: DocumentPath) -> 
             hint = "it stands for any number of arguments, so it must be an element of its own"
             return "token '{custom_args}' has no value", hint
     return None
-
-
-def _templates(manifest: Manifest) -> Iterator[tuple[DocumentPath, Template]]:
-    """Every template that a launch may resolve, and where it is in the document."""
-    for capability, args in manifest.capability_enable_args.items():
-        yield from (
-            (("capability_enable_args", str(capability), index), text) for index, text in enumerate(args)
-        )
-    for system, blocks in manifest.platforms.items():
-        for accelerator, block in blocks.items():
-            path: DocumentPath = ("platforms", str(system), str(accelerator))
-            yield from _block_templates(path, block)
-            for pattern, override in block.arch.items():
-                yield from _block_templates((*path, "arch", pattern), override)
-
-
-def _block_templates(path: DocumentPath, block: Block) -> Iterator[tuple[DocumentPath, Template]]:
-    for field in fields(block):
-        match value := getattr(block, field.name):
-            case Template():
-                yield (*path, field.name), value
-            case tuple():
-                templates = ((index, text) for index, text in enumerate(value) if isinstance(text, Template))
-                yield from (((*path, field.name, index), text) for index, text in templates)
-            case Mapping() if field.name == "env":
-                yield from (((*path, "env", name), text) for name, text in value.items())
 
 
 def _no_base(base: str, around: Mapping[str, Manifest], builtin: frozenset[str]) -> str:

@@ -122,10 +122,14 @@ class Pool:
             instance.stop("the server is shutting down")
         last_measures = min(LAST_MEASURES, self._settings.shutdown_timeout / 2)
         if not await self._all_ended(self._settings.shutdown_timeout - last_measures):
-            for instance in list(self._lives.values()):
-                instance.hurry()
+            self.hurry()
             if not await self._all_ended(last_measures):
                 log.error("still running after the shutdown timeout: %s", ", ".join(self._lives))
+
+    def hurry(self) -> None:
+        """Kill what is still being drained or ended."""
+        for instance in list(self._lives.values()):
+            instance.hurry()
 
     async def _all_ended(self, timeout: float) -> bool:
         lives = {instance.life for instance in self._lives.values()}

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import LogLine
-from lemonpod.errors import MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
+from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
 from lemonpod.gateway import keys
+from lemonpod.gateway.errors import NO_RETRY, typed_envelope
 from lemonpod.gateway.intake import read_body
 from lemonpod.gateway.json_body import peek
 from lemonpod.gateway.models_api import main_checkpoint
@@ -54,16 +55,19 @@ async def unload(request: web.Request) -> web.Response:
     data = await read_body(request, request.app[keys.SETTINGS])
     name = _model(_parsed(data)) if data else None
     pool = request.app[keys.POOL]
-    if name is None:
-        await pool.unload_all()
-        return web.json_response({"status": "success", "message": "All models unloaded successfully"})
     try:
-        servable = await request.app[keys.INVENTORY].lookup(name)
-        await pool.unload(servable.entry.id)
-    except (ModelNotFoundError, ModelNotLoadedError) as error:
+        if name is None:
+            await pool.unload_all()
+            return web.json_response({"status": "success", "message": "All models unloaded successfully"})
+        model = await _id_of(request.app, name)
+        await pool.unload(model)
+    except ModelNotLoadedError as error:
         raise ModelNotLoadedError(f"Model not loaded: {name}") from error
+    except EngineError as error:
+        # Something of the engine is still there: no failed load, which is what the error table would say.
+        return web.json_response(typed_envelope(str(error), "process_error"), status=500, headers=NO_RETRY)
     return web.json_response(
-        {"status": "success", "message": "Model unloaded successfully", "model_name": servable.entry.id}
+        {"status": "success", "message": "Model unloaded successfully", "model_name": model}
     )
 
 
@@ -76,9 +80,8 @@ async def logs(request: web.Request) -> web.StreamResponse:
     tail = query.get("tail")
     if tail is not None and not (tail.isascii() and tail.isdigit()):
         raise MalformedRequestError("'tail' must be a number of lines")
-    servable = await request.app[keys.INVENTORY].lookup(name)
     lines = request.app[keys.POOL].logs(
-        servable.entry.id,
+        await _id_of(request.app, name),
         tail=None if tail is None else int(tail),
         follow=query.get("follow", "") in {"1", "true"},
     )
@@ -95,6 +98,14 @@ async def shutdown(request: web.Request) -> web.Response:
     """End the server and every engine, after this answer."""
     request.app[keys.SHUTDOWN]()
     return web.json_response({"status": "shutting down"})
+
+
+async def _id_of(app: web.Application, name: str) -> str:
+    """The canonical id; a model may still run that is registered no more, then it is its name."""
+    try:
+        return (await app[keys.INVENTORY].lookup(name)).entry.id
+    except ModelNotFoundError:
+        return name
 
 
 async def _object(request: web.Request) -> Mapping[str, Any]:

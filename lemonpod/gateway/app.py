@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway import admin, health, keys, models_api
@@ -26,7 +27,7 @@ def make_app(
     inventory: Inventory, pool: Pool, settings: GatewaySettings, *, shutdown: Callable[[], None]
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it."""
-    app = web.Application(middlewares=[answer_errors, check_origin, check_key])
+    app = web.Application(middlewares=[answer_errors, check_origin, check_key, _know_what_is_there])
     app[keys.SETTINGS] = settings
     app[keys.INVENTORY] = inventory
     app[keys.POOL] = pool
@@ -63,6 +64,14 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
 async def _engine_session(app: web.Application) -> AsyncIterator[None]:
     async with engine_session(app[keys.SETTINGS]) as app[keys.SESSION]:
         yield
+
+
+@web.middleware
+async def _know_what_is_there(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let requests that come before the first look at the disk wait for it; `/live` promises nothing."""
+    if request.path != "/live":
+        await request.app[keys.INVENTORY].ready()
+    return await handler(request)
 
 
 async def _say_server(request: web.Request, response: web.StreamResponse) -> None:

@@ -24,7 +24,7 @@ def is_allowed(origin: str, *, host: str, allowed: Collection[str]) -> bool:
     A page of the server's own address is fine where that address is a number: a name could be
     rebound to this machine by whoever owns it.
     """
-    if "*" in allowed or origin in allowed:
+    if "*" in allowed or origin.lower() in {entry.rstrip("/").lower() for entry in allowed}:
         return True
     try:
         parts = urlsplit(origin)

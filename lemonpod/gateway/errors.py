@@ -98,13 +98,18 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
     if form is Form.TEXT:
         return {"error": str(error)}
     if form is Form.TYPED:
-        return {"error": {"message": str(error), "type": error.code}}
+        return typed_envelope(str(error), error.code)
     if isinstance(error, ModelNotFoundError):
         return _model_envelope(str(error), error.code, error.model)
     message = f"Failed to load model '{model}': {error}" if model else str(error)
     body = _model_envelope(message, "model_load_error", model)
     body["error"]["details"] = _details(error)
     return body
+
+
+def typed_envelope(message: str, kind: str, **more: object) -> Envelope:
+    """`{"error": {"message", "type"}}`, Lemonade's most common shape."""
+    return {"error": {"message": message, "type": kind, **more}}
 
 
 def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
@@ -134,26 +139,18 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return _method_not_allowed(error)
     except web.HTTPNotFound:
         return web.json_response(
-            {
-                "error": {
-                    "message": "The requested endpoint does not exist",
-                    "type": "not_found",
-                    "path": request.path,
-                }
-            },
+            typed_envelope("The requested endpoint does not exist", "not_found", path=request.path),
             status=404,
             headers=NO_RETRY,
         )
     except web.HTTPException as error:
         text = error.text or error.reason
-        return web.json_response({"error": {"message": text, "type": "invalid_request"}}, status=error.status)
+        return web.json_response(typed_envelope(text, "invalid_request"), status=error.status)
     except Exception:
         if _has_begun(request):
             raise
         log.exception("%s %s failed", request.method, request.path)
-        return web.json_response(
-            {"error": {"message": "Internal server error", "type": "internal_error"}}, status=500
-        )
+        return web.json_response(typed_envelope("Internal server error", "internal_error"), status=500)
 
 
 def _has_begun(request: web.Request) -> bool:

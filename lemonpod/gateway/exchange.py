@@ -15,6 +15,7 @@ from yarl import URL
 
 from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
+from lemonpod.gateway.headers import MAX_FIELD
 from lemonpod.gateway.settings import GatewaySettings
 
 # From the end of a process's sockets to the news of its exit.
@@ -43,6 +44,8 @@ def engine_session(settings: GatewaySettings) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
+        max_line_size=MAX_FIELD,
+        max_field_size=MAX_FIELD,
         skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout),
     )

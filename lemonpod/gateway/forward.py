@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,27 +58,28 @@ async def _relay_events(request: web.Request, answer: Exchange, manners: Manners
     response = web.StreamResponse(status=answer.status, headers=to_client(answer.headers))
     response.headers.update(_EVENT_HEADERS)
     response.headers.pop("Content-Length", None)  # there may be more to send than the engine meant to
-    await response.prepare(request)
     events = EventStream()
-    try:
-        while (chunk := await answer.read(patience=patience)) != b"":
-            if chunk is not None:
-                events.feed(chunk)
-                await response.write(chunk)
-            elif events.between_events:
-                await response.write(PING)
-    except LemonpodError as error:
-        if not events.done:
-            log.warning("%s %s: %s", request.method, request.path, error)
-            await response.write(events.closing(error_event(envelope(error))))
-            _close(request)
-        return response
-    except ConnectionResetError:
-        return response  # the client has gone
-    if events.failed:
-        log.warning("%s %s: %s told of an error in its stream", request.method, request.path, answer.recipe)
-    elif manners.wants_done and not events.done:
-        await response.write(events.closing(DONE))
+    with suppress(ConnectionResetError):  # the client has gone
+        await response.prepare(request)
+        try:
+            while (chunk := await answer.read(patience=patience)) != b"":
+                if chunk is not None:
+                    events.feed(chunk)
+                    await response.write(chunk)
+                elif events.between_events:
+                    await response.write(PING)
+        except LemonpodError as error:
+            if not events.done:
+                log.warning("%s %s: %s", request.method, request.path, error)
+                await response.write(events.closing(error_event(envelope(error))))
+                _close(request)
+            return response
+        if events.failed:
+            log.warning(
+                "%s %s: %s told of an error in its stream", request.method, request.path, answer.recipe
+            )
+        elif manners.wants_done and not events.done:
+            await response.write(events.closing(DONE))
     return response
 
 
@@ -97,19 +99,18 @@ async def _relay_json(request: web.Request, answer: Exchange, manners: Manners) 
 
 async def _relay_bytes(request: web.Request, answer: Exchange, begun: bytes = b"") -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, headers=to_client(answer.headers))
-    await response.prepare(request)
-    if request.method == "HEAD" or answer.status in _BODILESS:
-        return response
-    try:
-        chunk: bytes | None = begun or await answer.read()
-        while chunk:
-            await response.write(chunk)
-            chunk = await answer.read()
-    except LemonpodError as error:
-        log.warning("%s %s: %s", request.method, request.path, error)
-        _abort(request)
-    except ConnectionResetError:
-        pass  # the client has gone
+    with suppress(ConnectionResetError):  # the client has gone
+        await response.prepare(request)
+        if request.method == "HEAD" or answer.status in _BODILESS:
+            return response
+        try:
+            chunk = begun or await answer.read()
+            while chunk:
+                await response.write(chunk)
+                chunk = await answer.read()
+        except LemonpodError as error:
+            log.warning("%s %s: %s", request.method, request.path, error)
+            _abort(request)
     return response
 
 

@@ -7,6 +7,9 @@ from typing import Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
+MAX_FIELD: Final = 64 << 10
+"""One header's value or the request line, from either side: long queries and tokens fit."""
+
 # RFC 9110 section 7.6.1, with the older names that are still seen.
 _HOP_BY_HOP: Final = frozenset(
     {

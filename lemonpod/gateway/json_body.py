@@ -68,7 +68,13 @@ def peek(data: bytes, names: Collection[str]) -> JsonBody:
     if not data:
         raise MalformedRequestError("Request body is required but was empty")
     try:
-        return _walk(data.decode(), names)
+        text = data.decode()
+        try:
+            return _walk(text, names, _DECODER)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # int() refuses to read more than 4300 digits; nobody here needs them
+            return _walk(text, names, _DECODER_OF_LONG_INTEGERS)
     except UnicodeDecodeError as error:
         raise _invalid(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -77,7 +83,7 @@ def peek(data: bytes, names: Collection[str]) -> JsonBody:
         raise _invalid("nested too deeply") from error
 
 
-def _walk(text: str, names: Collection[str]) -> JsonBody:
+def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> JsonBody:
     if text.startswith("\ufeff"):
         raise _invalid("it starts with a byte order mark")
     position = _skip(text, 0)
@@ -91,7 +97,7 @@ def _walk(text: str, names: Collection[str]) -> JsonBody:
     while True:
         if not text.startswith('"', position):
             raise json.JSONDecodeError("Expected a key in double quotes", text, position)
-        key, position = _DECODER.raw_decode(text, position)
+        key, position = decoder.raw_decode(text, position)
         if key in seen:
             raise _invalid(f"the key {key[:80]!r} comes twice")
         seen.add(key)
@@ -99,7 +105,7 @@ def _walk(text: str, names: Collection[str]) -> JsonBody:
         if not text.startswith(":", position):
             raise json.JSONDecodeError("Expected ':'", text, position)
         start = _skip(text, position + 1)
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = decoder.raw_decode(text, start)
         if key in names:
             members[key] = Member(value, start, end)
         position = _skip(text, end)
@@ -130,5 +136,5 @@ def _invalid(reason: str) -> MalformedRequestError:
     return MalformedRequestError(f"Invalid JSON in request body: {reason}")
 
 
-# Integers as floats: nobody here needs their digits, and int() refuses more than 4300 of them.
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=float)
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER_OF_LONG_INTEGERS: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=float)

@@ -47,7 +47,11 @@ ROUTES: Final = tuple(
 
 
 def require(route: Route, offer: Offer) -> None:
-    """Raise unless the model is of the route's type and its engine declares the capability."""
+    """Raise unless the model is of the route's type and its engine declares the capability.
+
+    The declared set decides, not the mode: one engine may serve chat and embeddings alike (RFC section 14).
+    Only chat routes ask for the type first, as Lemonade does.
+    """
     if (operation := _CHAT_ONLY.get(route.capability)) and offer.mode not in (Mode.CHAT, None):
         raise WrongModelTypeError(
             f"This model does not support {operation}. Only LLM models support this endpoint."

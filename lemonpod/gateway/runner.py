@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from lemonpod.errors import ConfigError
+from lemonpod.gateway.headers import MAX_FIELD
 
 # Ends connections that send nothing, or never the end of their headers. Clients keep idle ones for less.
 _IDLE_TIMEOUT: Final = 75.0
 _BACKLOG: Final = 1024
+
+
+class _NoClientBytes(logging.Filter):
+    """aiohttp logs a request that it cannot parse with its text, which may hold a key."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.exc_info = None
+            record.levelno, record.levelname = logging.INFO, "INFO"
+            record.msg += ": it is not HTTP as it should be"
+        return True
+
+
+_log: Final = logging.getLogger(__name__)
+_log.addFilter(_NoClientBytes())
 
 
 @asynccontextmanager
@@ -25,6 +44,9 @@ async def running(app: web.Application, host: str, port: int) -> AsyncIterator[t
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=_log,
+        max_line_size=MAX_FIELD,
+        max_field_size=MAX_FIELD,
         handle_signals=False,
         handler_cancellation=True,  # a client that leaves ends its engine's work, even before the first byte
         keepalive_timeout=_IDLE_TIMEOUT,

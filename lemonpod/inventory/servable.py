@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lemonpod.contract.manifest import Manifest
+from lemonpod.contract.templates import checkpoints_of
 from lemonpod.contract.vocabulary import Mode, ModelManagement
 from lemonpod.discovery.catalog import Catalog
 from lemonpod.errors import LaunchError
@@ -52,15 +53,21 @@ def make_servable(entry: ModelEntry, catalog: Catalog, builtin: Collection[str])
 
 
 def find_files(servable: Servable, hub: Path) -> Availability:
-    """Look for the model's files; reads the disk. A self-managed engine has its own, so it misses none."""
+    """Look for the model's files; reads the disk. What the manifest has no use for is not missed."""
     files = locate_all(servable.entry.checkpoints, hub)
+    needed = _needed(servable)
+    missing = (f"{name}: {file.problem}" for name, file in files.items() if name in needed and not file.path)
+    return Availability(files=files, missing=tuple(missing))
+
+
+def _needed(servable: Servable) -> Collection[str]:
+    """The checkpoints that must be there; a self-managed engine has its own."""
     manifest = servable.manifest
-    if manifest is not None and manifest.model_management is ModelManagement.SELF_MANAGED:
-        return Availability(files=files, missing=())
-    missing = tuple(
-        f"{name}: {file.problem}" for name, file in files.items() if file.path is None and name != _NPU_CACHE
-    )
-    return Availability(files=files, missing=missing)
+    if manifest is None or manifest.variant_of is not None:
+        return servable.entry.checkpoints.keys() - {_NPU_CACHE}
+    if manifest.model_management is ModelManagement.SELF_MANAGED:
+        return ()
+    return checkpoints_of(manifest)
 
 
 def _no_manifest(recipe: str, catalog: Catalog, builtin: Collection[str]) -> str:

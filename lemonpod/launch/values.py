@@ -10,7 +10,7 @@ from lemonpod.contract.tokens import Token
 from lemonpod.contract.vocabulary import RESOLVABLE_ENV, ModelManagement
 from lemonpod.errors import CheckpointNotFoundError, TokenError
 from lemonpod.launch.custom_args import as_text
-from lemonpod.launch.options import Options
+from lemonpod.launch.options import DEFAULT, Options
 from lemonpod.launch.plan import Resolved
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import match_arch
@@ -89,7 +89,9 @@ class TokenValues:
                 return None if option is None else Resolved(as_text(option.value), option.origin)
 
     def _custom(self, token: Token, name: str) -> Resolved:
-        if option := self.options.get(name):
+        option = self.options.get(name)
+        # A default in the manifest is nearer to the engine than the one that holds for all recipes.
+        if option and (option.origin != DEFAULT or token.default is None):
             return Resolved(as_text(option.value), option.origin)
         if token.default is not None:
             return Resolved(token.default, "token default")

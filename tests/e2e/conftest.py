@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -25,6 +26,9 @@ from tests.tiny_model import write_tiny_gguf
 REPOSITORY: Final = Path(__file__).parents[2]
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
+PORTS: Final = 10
+# Below the kernel's ephemeral ports, another part of them for each test process of this machine.
+_engine_ports: Final = itertools.count(10_000 + os.getpid() % 200 * 100, PORTS)
 
 RECIPE: Final = "tiny-llama"
 CHECKPOINT: Final = "tests/tiny-gguf:tiny.gguf"
@@ -51,6 +55,24 @@ def llama_cpp() -> None:
 def tiny_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model, written once."""
     return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
+
+
+@pytest.fixture
+def engine_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`lemonpod-llama-server` on the PATH, whether or not this checkout is installed."""
+    program = tmp_path / "bin" / "lemonpod-llama-server"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        f"sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from lemonpod.demo.llama_server import main\n"
+        "main()\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
 
 
 def wait_until(condition: Callable[[], object], *, within: float, what: str) -> None:
@@ -114,6 +136,7 @@ class LemonpodServer:
 
     root: Path
     port: int = field(default_factory=free_port)
+    first_engine_port: int = field(default_factory=lambda: next(_engine_ports))
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -147,7 +170,10 @@ class LemonpodServer:
         }
 
     def prepare(self, weights: Path) -> None:
-        """The tiny model as `user.tiny`, and the recipe that runs it."""
+        """The tiny model as `user.tiny`, the recipe that runs it, and a port range that no other run uses."""
+        self.config.mkdir(parents=True)
+        ports = {"first_port": self.first_engine_port, "last_port": self.first_engine_port + PORTS - 1}
+        (self.config / "config.json").write_text(json.dumps({"lemonpod": ports}), encoding="utf-8")
         self.add_checkpoint(weights)
         self.write_manifest(manifest())
         self.write_models(tiny={"checkpoint": CHECKPOINT, "recipe": RECIPE})
@@ -163,7 +189,6 @@ class LemonpodServer:
         return scratch.replace(path)
 
     def write_models(self, **models: Mapping[str, Any]) -> None:
-        self.config.mkdir(parents=True, exist_ok=True)
         (self.config / "user_models.json").write_text(json.dumps(models), encoding="utf-8")
 
     def add_checkpoint(self, weights: Path) -> None:

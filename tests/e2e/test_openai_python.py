@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.e2e.conftest import LemonpodServer
+from tests.e2e.conftest import LemonpodServer, wait_until
 
 MODEL = "user.tiny"
 
@@ -64,7 +64,11 @@ def test_embeddings(client: openai.OpenAI) -> None:
 
 
 def test_models(client: openai.OpenAI) -> None:
-    assert {model.id for model in client.models.list()} >= {"user.tiny", "user.embed"}
+    wait_until(
+        lambda: {model.id for model in client.models.list()} == {"user.tiny", "user.embed"},
+        within=4,
+        what="the models of the edited file are listed",
+    )
     assert client.models.retrieve(MODEL).id == MODEL
 
 

@@ -94,34 +94,29 @@ def test_an_engine_that_refuses_its_flags_says_why(lemonpod_server: LemonpodServ
     assert "--no-such-flag: this server has no such flag" in json.dumps(refused)
 
 
-def test_embeddings_and_reranking_models(lemonpod_server: LemonpodServer) -> None:
+def test_the_shipped_recipe_serves_all_that_it_declares(
+    engine_program: Path, lemonpod_server: LemonpodServer
+) -> None:
     """Each model is deployed in one mode, and the mode adds its flags."""
     server = lemonpod_server
-    document = manifest(
-        recipe="tiny-all",
-        capabilities=["chat_completion", "embeddings", "reranking", "tokenize", "slots"],
-        capability_enable_args={
-            "embeddings": ["--embeddings", "--pooling", "mean"],
-            "reranking": ["--reranking"],
-        },
-        endpoints={"tokenize": "/tokenize", "slots": "/slots"},
-    )
-    server.write_manifest(document, "all.json")
-    shared = {"checkpoint": CHECKPOINT, "recipe": "tiny-all"}
+    shared = {"checkpoint": CHECKPOINT, "recipe": "llama-cpu"}
     server.write_models(
         chat=shared,
-        embed=shared | {"labels": ["embeddings"]},
+        embed=shared | {"labels": ["embeddings"], "recipe_options": {"args": "--pooling mean"}},
         rank=shared | {"labels": ["reranking"]},
     )
 
+    chat = CHAT | {"model": "chat"}
+    assert server.post("/v1/chat/completions", chat)["choices"][0]["message"]["content"]
+    assert server.post("/v1/completions", {"model": "chat", "prompt": "the", "max_tokens": 4})["choices"]
+    asked = {"model": "chat", "input": "the lemon", "max_output_tokens": 4}
+    assert server.post("/v1/responses", asked)["object"] == "response"
+    assert server.post("/v1/tokenize", {"model": "chat", "content": "a lemon"})["tokens"]
+    assert server.get("/v1/slots?model=chat")[0]["id"] == 0
     answer = server.post("/v1/embeddings", {"model": "user.embed", "input": ["a lemon", "a pod"]})
-    assert len(answer["data"]) == 2
+    assert [len(item["embedding"]) for item in answer["data"]] == [64, 64]
     ranked = server.post("/v1/rerank", {"model": "rank", "query": "a", "documents": ["lemon", "pod"]})
     assert len(ranked["results"]) == 2
-    assert server.post("/v1/tokenize", {"model": "chat", "content": "a lemon"})["tokens"]
-    assert len(server.get("/v1/slots?model=chat")) == 2
-    status, refused = server.error("/v1/embeddings", {"model": "chat", "input": "a"})
-    assert (status, refused["error"]["type"]) == (400, "unsupported_operation")
     status, refused = server.error("/v1/chat/completions", CHAT | {"model": "embed"})
     assert (status, refused["error"]["type"]) == (400, "invalid_request_error")
 
@@ -143,6 +138,7 @@ def test_an_edited_manifest_is_used_by_the_next_load(lemonpod_server: LemonpodSe
 
 def test_a_broken_edit_is_shown_and_changes_nothing(lemonpod_server: LemonpodServer) -> None:
     server = lemonpod_server
+    assert rejected(server) == []
 
     path = server.write_manifest(json.dumps(manifest(), indent=2).replace('"args"', '"arguments"'))
 

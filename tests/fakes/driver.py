@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.errors import EngineError
 from lemonpod.launch.plan import LaunchPlan
 
 
@@ -93,6 +94,8 @@ class ScriptedEngine:
     received: list[Received] = field(default_factory=list)
     hung_up: int = 0
     connections: int = 0
+    left_behind: str | None = None
+    """What a stop cannot end."""
     started: bool = False
     stopped: bool = False
     _exit: asyncio.Future[ExitStatus] | None = None
@@ -163,6 +166,8 @@ class ScriptedEngine:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.die(ExitStatus(signal=15, wanted=True))
         self.stopped = True
+        if self.left_behind:
+            raise EngineError(self.left_behind)
         return await self.wait()
 
 

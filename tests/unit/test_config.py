@@ -75,6 +75,8 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"lemonpod": {"stop_grace": "5"}}, "lemonpod.stop_grace must be a float, not '5'"),
         ({"lemonpod": {"watchdog": 1}}, "lemonpod.watchdog must be a bool, not 1"),
         ({"lemonpod": {"stop_grace": -1}}, "must not be negative"),
+        ({"lemonpod": {"first_port": 9000}}, "9000 to 8999 is no range of ports"),
+        ({"lemonpod": {"first_port": 0}}, "0 to 8999 is no range of ports"),
         ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
         ([], "must hold a JSON object"),
     ],

@@ -102,6 +102,15 @@ def test_a_held_port_is_closed_to_others_until_it_is_handed_over(first: int, tak
     assert is_free("127.0.0.1", first)
 
 
+def test_a_handed_over_port_stays_closed_to_other_servers(first: int, take: Take) -> None:
+    """Between the hand-over and the engine's bind it would look free to them."""
+    lease = take(PortBroker(first, first + 1))
+    lease.hand_over()
+    assert take(PortBroker(first, first + 1)).port == first + 1
+    lease.release()
+    assert take(PortBroker(first, first)).port == first
+
+
 def test_l07_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:
     first = free_range(20)
     broker = PortBroker(first, first + 19)

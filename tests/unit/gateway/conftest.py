@@ -1,11 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from tests.unit.gateway.world import Starter
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop that the server runs on: the edge depends on how it closes and resets connections."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

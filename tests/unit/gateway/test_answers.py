@@ -331,6 +331,40 @@ async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sen
     assert not reply.complete
 
 
+async def test_h05_an_old_client_sees_it_too(start: Starter) -> None:
+    world = await start(then(chunked("audio/mpeg", b"12345", end=False), reset))
+    client = await world.client()
+    await client.send(b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: 13\r\n\r\n" + BODY)
+    assert (await client.head()).value("Transfer-Encoding") is None
+
+    with pytest.raises(ConnectionResetError):
+        await client.reader.read()
+
+
+async def test_a_slow_reader_slows_the_engine(start: Starter) -> None:
+    sent = 0
+
+    async def floods(connection: Connection) -> None:
+        nonlocal sent
+        await connection.request()
+        await connection.send(chunked("audio/mpeg", end=False))
+        while True:
+            await connection.send(as_chunk(b"x" * 100_000))
+            sent += 100_000
+
+    world = await start(floods)
+    client = await world.client()
+    await client.send(message("POST", CHAT, {}, BODY))
+    await client.head()
+
+    seen = -1
+    while seen != sent:  # it goes on until every buffer on the way is full
+        seen = sent
+        await asyncio.sleep(0.1)
+
+    assert sent < 100_000_000
+
+
 async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:
     world = await start(
         then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)

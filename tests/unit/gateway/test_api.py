@@ -123,7 +123,12 @@ async def test_a_crashed_engine_is_not_loaded_but_told_of(start: Starter) -> Non
 
 
 async def test_the_list_holds_what_is_here(start: Starter) -> None:
-    world = await start(answer, models={"user.n": MODEL | {"size": 1.5, "labels": ["vision"]}})
+    block = {"command": "engine", "args": ["-m", "{checkpoint:main}"]}
+    world = await start(
+        answer,
+        models={"user.n": MODEL | {"size": 1.5, "labels": ["vision"]}},
+        document={"platforms": {"linux": {"cpu": block}}},
+    )
     assert (await world.get("/v1/models")).json == {"object": "list", "data": []}
 
     download(world)
@@ -147,7 +152,7 @@ async def test_one_model(start: Starter) -> None:
         "checkpoint": "org/repo:model.gguf",
         "checkpoints": {"main": "org/repo:model.gguf"},
         "recipe": RECIPE,
-        "downloaded": False,
+        "downloaded": True,
         "update_available": False,
         "suggested": False,
         "source": None,
@@ -314,6 +319,30 @@ async def test_unload(start: Starter) -> None:
     assert (again.status, again.json) == (404, {"error": "Model not loaded: m"})
     assert (await world.post("/v1/unload", {"model": "nope"})).json == {"error": "Model not loaded: nope"}
     assert [engine.stopped for engine in world.driver.engines] == [True, False]
+
+
+async def test_a_model_that_is_registered_no_more_can_be_unloaded(start: Starter) -> None:
+    world = await start(answer, output=["one"])
+    await world.post(CHAT, {"model": "m"})
+    (world.folder / "user_models.json").write_text("{}")
+    assert (await world.get("/v1/models/m")).status == 200  # until the next look at the disk
+    assert (await world.get("/v1/models/nope")).status == 404
+
+    assert (await world.get("/v1/health")).json["all_models_loaded"][0]["checkpoint"] == ""
+    assert b"one" in (await world.get("/internal/logs?model=user.m")).body
+    assert (await world.post("/v1/unload", {"model_name": "user.m"})).status == 200
+    assert world.driver.engines[0].stopped
+
+
+async def test_an_engine_that_cannot_be_ended_is_told_of(start: Starter) -> None:
+    world = await start(answer)
+    await world.post(CHAT, {"model": "m"})
+    world.driver.engines[0].left_behind = "pid 12 (sleep) is still there"
+
+    reply = await world.post("/v1/unload", {"model_name": "m"})
+
+    assert (reply.status, reply.error["type"]) == (500, "process_error")
+    assert "pid 12 (sleep)" in reply.error["message"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"model_name":null}'])

@@ -52,5 +52,9 @@ def test_a_rebound_name_is_no_proof_of_being_the_same_page() -> None:
     assert not is_allowed("http://rebound.example:13305", host="rebound.example:13305", allowed=[])
 
 
+def test_an_entry_is_read_kindly() -> None:
+    assert is_allowed("https://app.example", host="", allowed=["https://App.example/"])
+
+
 def test_a_star_allows_all() -> None:
     assert is_allowed("null", host="", allowed=["*"])

@@ -29,6 +29,7 @@ async def test_h02_before_the_first_byte(start: Starter) -> None:
     client.abort()
 
     await world.until(lambda: world.driver.hung_up == 1)
+    await world.until(lambda: not world.pool.statuses()[0].in_flight)
 
 
 async def test_h03_in_the_middle_while_the_engine_is_silent(start: Starter) -> None:

@@ -357,6 +357,41 @@ async def test_a_pipelined_second_request_is_answered_too(start: Starter) -> Non
     assert (await client.reply()).json == {"status": "ok"}
 
 
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
+async def test_an_offer_to_upgrade_changes_nothing(start: Starter, upgrade: str) -> None:
+    world = await start(answer)
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": upgrade, "HTTP2-Settings": "AAM"}
+
+    assert (await world.post(CHAT, BODY, offer)).status == 200
+
+    received = world.driver.received[0]
+    assert received.body == BODY
+    assert not received.values("Upgrade") + received.values("HTTP2-Settings")
+
+
+async def test_long_headers_and_queries_pass(start: Starter) -> None:
+    async def long_header(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(ok(b"{}", "application/json", "X-Long: " + "x" * 30_000))
+
+    world = await start(long_header)
+
+    reply = await world.post(f"{CHAT}?x={'y' * 30_000}", BODY, {"X-Token": "z" * 30_000})
+
+    assert len(reply.value("X-Long") or "") == 30_000
+    assert len(world.driver.received[0].value("X-Token") or "") == 30_000
+
+
+async def test_an_old_client_is_served(start: Starter) -> None:
+    world = await start(answer)
+
+    reply = await world.raw(
+        b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+    )
+
+    assert (reply.status, reply.body) == (200, b"{}")
+
+
 async def test_many_small_pieces_make_one_body(start: Starter) -> None:
     world = await start(answer)
     client = await world.client()

@@ -68,6 +68,36 @@ async def test_neither_bodies_nor_keys_are_logged(start: Starter, caplog: pytest
     assert "s3cr3t" not in caplog.text
 
 
+async def test_a_request_that_is_no_http_leaves_no_text_in_the_log(
+    start: Starter, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def unused(connection: Connection) -> None:
+        await connection.request()
+
+    world = await start(unused)
+
+    reply = await world.raw(b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer s3cr3t\x01\r\n\r\n")
+
+    assert reply.status == 400
+    assert "it is not HTTP" in caplog.text
+    assert "s3cr3t" not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /live HTTP/1.1\r\nHost: a\r\nX-Slow: "])
+async def test_h41_a_connection_that_says_nothing_is_closed(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("lemonpod.gateway.runner._IDLE_TIMEOUT", 0.05)
+    async with running(web.Application(), "127.0.0.1", 0) as (_, port):
+        client = await Client.connect(port)
+        await client.send(sent)
+
+        assert await client.reader.read() == b""
+
+        client.abort()
+
+
 async def test_the_end_of_the_server_does_not_wait_for_its_clients(start: Starter) -> None:
     async def silent(connection: Connection) -> None:
         await connection.request()

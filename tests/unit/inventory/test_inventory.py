@@ -186,7 +186,7 @@ async def test_files_that_are_here_and_files_that_are_not(place: Place) -> None:
     place.manifest()
     place.models(
         here={"checkpoint": "org/repo:m.gguf"},
-        away={"checkpoints": {"main": "org/repo:m.gguf", "vae": "org/no:v", "npu_cache": "org/no:n"}},
+        away={"checkpoints": {"main": "org/repo:no.gguf", "vae": "org/no:v"}},
         none={},
         orphan={"recipe": "nowhere", "checkpoint": "org/repo:x.gguf"},
     )
@@ -194,9 +194,8 @@ async def test_files_that_are_here_and_files_that_are_not(place: Place) -> None:
     here = await place.inventory.availability(place.inventory.find("here"))
     assert (here.files["main"].path, here.missing) == (snapshot / "m.gguf", ())
     away = await place.inventory.availability(place.inventory.find("away"))
-    assert away.files["main"].path == snapshot / "m.gguf"
-    assert len(away.missing) == 1
-    assert away.missing[0].startswith("vae: 'org/no' is not in the Hugging Face cache")
+    assert len(away.missing) == 1  # no template of the recipe asks for a vae
+    assert away.missing[0].startswith("main: ")
     assert (await place.inventory.availability(place.inventory.find("none"))).missing == ()
     assert (await place.inventory.availability(place.inventory.find("orphan"))).missing != ()
 

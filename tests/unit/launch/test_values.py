@@ -241,6 +241,9 @@ def test_a_model_without_checkpoints() -> None:
         ("{custom:x:-}", {}, ""),  # L29
         ("{custom:x}", {"x": "{env:HOME}"}, "{env:HOME}"),  # L29
         ("{custom:ctx_size}", {}, "2048"),
+        ("{custom:threads:--1}", {}, "-1"),
+        ("{custom:threads:--1}", {"threads": -1}, "-1"),
+        ("{custom:threads:--1}", {"threads": 3}, "3"),
     ],
 )
 def test_a_custom_token(token: str, options: dict[str, Any], expected: str) -> None:
