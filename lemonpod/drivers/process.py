@@ -25,8 +25,9 @@ from lemonpod.drivers.spawn import spawn
 from lemonpod.drivers.state import EngineRecord, RunFile
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.logbuf import LogBuffer
-from lemonpod.engine.probe import LOG_TAIL, ask, exited_error
+from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import finish
 from lemonpod.errors import EngineError, SpawnError

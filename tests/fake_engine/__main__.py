@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 
 from tests.fake_engine.habits import Habits
@@ -88,8 +89,8 @@ def say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def after(seconds: float, action: object) -> None:
-    timer = threading.Timer(seconds, action)  # type: ignore[arg-type]
+def after(seconds: float, action: Callable[[], object]) -> None:
+    timer = threading.Timer(seconds, action)
     timer.daemon = True
     timer.start()
 
