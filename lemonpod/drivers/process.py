@@ -25,8 +25,9 @@ from lemonpod.drivers.spawn import spawn
 from lemonpod.drivers.state import EngineRecord, RunFile
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.logbuf import LogBuffer
-from lemonpod.engine.probe import LOG_TAIL, ask, exited_error
+from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import finish
 from lemonpod.errors import EngineError, SpawnError
@@ -115,7 +116,13 @@ class ProcessEngine:
     async def _start(self) -> None:
         process, self._record = await asyncio.to_thread(self._spawn)
         self._started_at = time.time()
-        self._child = Child(process, emit=self._log.extend, left_behind=self._left_behind)
+        try:
+            self._child = Child(process, emit=self._log.extend, left_behind=self._left_behind)
+        except BaseException:  # no thread or no file descriptor left to watch it with
+            process.kill()
+            process.communicate()
+            self._run.remove(self._number)
+            raise
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], EngineRecord]:
         """Start and record the process: none runs without a record. Blocks."""

@@ -21,25 +21,18 @@ from typing import Any, Final, TypeVar
 from lemonpod.broker.ports import PortBroker, PortLease
 from lemonpod.contract.vocabulary import JsonValue, ProbeType
 from lemonpod.engine.api import Driver, Engine, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
-from lemonpod.engine.probe import LOG_TAIL, exited_error, until_ready
+from lemonpod.engine.failure import LOG_TAIL, again, describe_failure, exited_error, let_go
+from lemonpod.engine.probe import until_ready
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import cancel, finish
 from lemonpod.engine.watchdog import watch
-from lemonpod.errors import (
-    EngineError,
-    EngineExitedError,
-    EngineStoppedError,
-    LemonpodError,
-    SpawnError,
-    StartTimeoutError,
-)
+from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, SpawnError
 from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
 
 WHY_TIMEOUT: Final = 1.0
 """From a connection that broke to the news that its engine has ended."""
 
 T = TypeVar("T")
-E = TypeVar("E", bound=LemonpodError)
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +179,7 @@ class Instance:
         with suppress(TimeoutError):
             async with asyncio.timeout(WHY_TIMEOUT):
                 await self._leaving.wait()
-        return _again(self.cause) if isinstance(self.cause, EngineError) else None
+        return again(self.cause) if isinstance(self.cause, EngineError) else None
 
     def ready_for(self) -> float:
         """The seconds since it became ready; 0 if it never was."""
@@ -236,7 +229,11 @@ class Instance:
             self._leave(EngineError(f"internal error: {error!r}"))
         finally:
             self._leave(EngineStoppedError("the server is shutting down"))  # if nothing else has ended it
-            self.state = InstanceState.FAILED if self.failure is not None else InstanceState.STOPPED
+            if self.failure is None:
+                self.state = InstanceState.STOPPED
+            else:
+                self.state = InstanceState.FAILED
+                let_go(self.failure)
             self._on_end(self)
 
     async def _run(self, lease: PortLease) -> None:
@@ -338,7 +335,7 @@ class Instance:
             self._made.set()
             for ticket in self._queue:
                 if not ticket.done():
-                    ticket.set_exception(_again(cause))
+                    ticket.set_exception(again(cause))
 
     def _touch(self) -> None:
         self._last_used_at = time.time()
@@ -352,16 +349,3 @@ async def _first(work: Coroutine[Any, Any, object], other: asyncio.Task[Any], *,
         await asyncio.wait({working, other}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel(working)
-
-
-def _again(error: E) -> E:
-    """An equal error: one that is raised for many would collect their tracebacks, and all these hold."""
-    copy = type(error).__new__(type(error), *error.args)
-    copy.__dict__.update(error.__dict__)
-    return copy
-
-
-def describe_failure(error: LemonpodError) -> str:
-    """The cause, and the last lines of the engine's output below it."""
-    tail = error.log_tail if isinstance(error, EngineExitedError | StartTimeoutError) else ()
-    return "\n".join([str(error), *tail])

@@ -13,7 +13,8 @@ from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import Driver, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
 from lemonpod.engine.cooldown import CoolDown, after_crash
-from lemonpod.engine.instance import EngineLease, Instance, Workshop, describe_failure
+from lemonpod.engine.failure import describe_failure
+from lemonpod.engine.instance import EngineLease, Instance, Workshop
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import (
     CoolingDownError,

@@ -10,9 +10,10 @@ from urllib.parse import quote
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.engine.api import Engine, ExitStatus
+from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.tasks import cancel
-from lemonpod.errors import EngineExitedError, StartTimeoutError
-from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
+from lemonpod.errors import StartTimeoutError
+from lemonpod.launch.plan import TcpEndpoint
 
 CONNECT_TIMEOUT: Final = 0.5
 """Loopback connects at once or not at all."""
@@ -22,7 +23,6 @@ FAREWELL_TIMEOUT: Final = 0.05
 MAX_BODY_BYTES: Final = 64 << 10
 """Read and thrown away, so that a simple server finds its client still there when it writes."""
 MAX_HEAD_BYTES: Final = 16 << 10
-LOG_TAIL: Final = 20
 
 
 async def ask(endpoint: TcpEndpoint, probe: HealthProbe) -> str | None:
@@ -118,19 +118,3 @@ async def _probe_or_exit(engine: Engine, exited: asyncio.Task[ExitStatus]) -> bo
         return probing.result()
     finally:
         await cancel(probing)
-
-
-def exited_error(
-    plan: LaunchPlan, status: ExitStatus, log_tail: tuple[str, ...], when: str = ""
-) -> EngineExitedError:
-    """What to tell about an engine that ended by itself."""
-    return EngineExitedError(
-        f"the {plan.recipe} engine of {plan.model} {_past(status)}{when}",
-        exit_code=status.code,
-        signal=status.signal,
-        log_tail=log_tail,
-    )
-
-
-def _past(status: ExitStatus) -> str:
-    return f"was {status}" if status.signal is not None else str(status)

@@ -257,6 +257,22 @@ async def test_l11_a_timeout_tells_what_the_probe_got(create: Start) -> None:
         await until_ready(engine)
 
 
+async def test_readiness_may_come_late(create: Start) -> None:
+    engine = create(fake_plan("--ready-after", "0.4", "--ready-status", "503"))
+    await engine.start()
+    await wait_for_line(engine, "listening")
+    assert not await engine.probe()
+    assert "got status 503, not 200; the engine listens on 127.0.0.1:" in await engine.diagnose()
+    await until_ready(engine)
+
+
+async def test_an_engine_that_never_listens_is_told_so(create: Start) -> None:
+    engine = create(fake_plan("--no-listen", probe=HealthProbe(timeout=0.3, interval=0.05)))
+    await engine.start()
+    with pytest.raises(StartTimeoutError, match=r"not ready after 0\.3 s: .*; the engine listens on no port"):
+        await until_ready(engine)
+
+
 # --- L09: fail fast ---------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 
 from tests.fake_engine.habits import Habits
@@ -25,8 +26,6 @@ def main() -> None:
     parser.add_argument("--model", default="fake")
     parser.add_argument("--exit-after", type=float, help="seconds until it ends with --exit-code")
     parser.add_argument("--exit-code", type=int, default=0)
-    parser.add_argument("--exit-at-start", action="store_true", help="end before it listens")
-    parser.add_argument("--kill-self-after", type=float, help="seconds until it kills itself with SIGSEGV")
     parser.add_argument("--ignore-sigterm", action="store_true")
     parser.add_argument("--spawn-child", action="store_true", help="a grandchild that holds the output pipe")
     parser.add_argument("--child-ignores-sigterm", action="store_true")
@@ -36,7 +35,6 @@ def main() -> None:
     parser.add_argument("--chatty", action="store_true", help="flood the output without end")
     parser.add_argument("--garbage", action="store_true", help="long lines, \\r, NUL, broken UTF-8, colours")
     parser.add_argument("--say", help="the first line of its output")
-    parser.add_argument("--print-env", action="store_true")
     for habit in fields(Habits):
         flag = "--" + habit.name.replace("_", "-")
         default = habit.default if habit.default is not MISSING else None
@@ -61,20 +59,13 @@ def main() -> None:
             start_new_session=True,
         )
         say(f"child {child.pid}")
-    if flags.print_env:
-        for name, value in sorted(os.environ.items()):
-            say(f"env {name}={value!r}")
     say(f"fake engine {flags.model} starting")
     if flags.garbage:
         print_garbage()
     if flags.chatty:
         threading.Thread(target=flood, daemon=True).start()
-    if flags.exit_at_start:
-        sys.exit(flags.exit_code)
     if flags.exit_after is not None:
         after(flags.exit_after, lambda: os._exit(flags.exit_code))
-    if flags.kill_self_after is not None:
-        after(flags.kill_self_after, lambda: os.kill(os.getpid(), signal.SIGSEGV))
     if flags.no_listen:
         time.sleep(600)
 
@@ -98,8 +89,8 @@ def say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def after(seconds: float, action: object) -> None:
-    timer = threading.Timer(seconds, action)  # type: ignore[arg-type]
+def after(seconds: float, action: Callable[[], object]) -> None:
+    timer = threading.Timer(seconds, action)
     timer.daemon = True
     timer.start()
 

@@ -23,29 +23,18 @@ class Habits:
     """Seconds before the status line of an inference answer."""
     drop_mid_stream: bool = False
     """Reset the connection after the second token."""
-    eof_mid_stream: bool = False
-    """Close the connection, inside a chunk, after the second token."""
     short_body: bool = False
     """Announce 100 bytes, send 5, close."""
     silent_stream: bool = False
     """One token, then nothing until the client leaves."""
-    no_done: bool = False
-    """End a stream without `data: [DONE]`."""
     stream_error: bool = False
     """Report a failure inside the stream as an `error:` field, as older llama-servers do."""
-    split_utf8: bool = False
-    """Cut a multi-byte character between two chunks."""
-    reset_second: bool = False
-    """Keep the connection after an answer, and reset it on the next request's first byte."""
     gzip: bool = False
     redirect: str = ""
     """Answer inference requests with 302 to this place."""
     set_cookie: str = ""
     error_status: int = 0
     """Answer inference requests with this status and an OpenAI error object."""
-    error_text: str = ""
-    """With `error_status`: this plain text instead of JSON."""
-    empty_body: bool = False
 
     def changed_by(self, overrides: Any) -> Habits:
         if not isinstance(overrides, dict):

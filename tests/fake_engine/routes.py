@@ -45,16 +45,12 @@ def infer(server: Server, request: Request, answer: Answer, habits: Habits) -> N
     headers = [("Set-Cookie", habits.set_cookie)] if habits.set_cookie else []
     if habits.redirect:
         answer.send(302, headers=[("Location", habits.redirect)])
-    elif habits.error_status and habits.error_text:
-        answer.send(habits.error_status, habits.error_text.encode(), "text/plain")
     elif habits.error_status:
         error = {"message": "the fake engine refuses", "type": "fake_error", "code": habits.error_status}
         answer.send(habits.error_status, _json({"error": error}))
     elif habits.short_body:
         answer.send(200, b"12345", length=100)
         answer.close()
-    elif habits.empty_body:
-        answer.send(200, headers=headers)
     else:
         found = _reply(server, request)
         if found is None:
@@ -72,28 +68,18 @@ def stream(kind: _Stream, answer: Answer, habits: Habits, headers: list[tuple[st
     answer.start_chunks("text/event-stream", headers)
     for index in range(habits.tokens):
         event = b"data: " + _json(kind.event(WORDS[index % len(WORDS)], last=False)) + b"\n\n"
-        cut = event.find("日".encode()) + 1
-        if habits.split_utf8 and cut:
-            answer.chunk(event[:cut])
-            answer.pause(0.02)
-            answer.chunk(event[cut:])
-        else:
-            answer.chunk(event)
+        answer.chunk(event)
         if habits.silent_stream:
             answer.pause(600)
         if index == 1 and habits.drop_mid_stream:
             answer.pause(0.05)  # a reset overtakes what the peer has not read yet
             answer.reset()
-        if index == 1 and habits.eof_mid_stream:
-            answer.raw(b"40\r\ndata: {")
-            answer.close()
         answer.pause(habits.token_delay)
     if habits.stream_error:
         answer.chunk(b'error: {"code":400,"message":"too long"}\n\n')
     else:
         answer.chunk(b"data: " + _json(kind.event("", last=True)) + b"\n\n")
-    if not habits.no_done:
-        answer.chunk(b"data: [DONE]\n\n")
+    answer.chunk(b"data: [DONE]\n\n")
     answer.end_chunks()
 
 

@@ -72,10 +72,8 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
-        served = 0
         try:
-            while request := self._read(connection, reader, served):
-                served += 1
+            while request := self._read(reader):
                 self._answer(connection, request)
                 if request.header("connection").lower() == "close":
                     break
@@ -85,12 +83,10 @@ class Server:
             reader.close()
             connection.close()
 
-    def _read(self, connection: socket.socket, reader: Any, served: int) -> Request | None:
+    def _read(self, reader: Any) -> Request | None:
         line = reader.readline(65_536)
         if not line:
             return None
-        if served and self.habits.reset_second:
-            reset(connection)
         method, target, _ = line.decode("latin-1").split(" ", 2)
         headers = []
         while (line := reader.readline(65_536)) not in (b"\r\n", b"\n", b""):
@@ -176,9 +172,6 @@ class Answer:
 
     def end_chunks(self) -> None:
         self._connection.sendall(b"0\r\n\r\n")
-
-    def raw(self, data: bytes) -> None:
-        self._connection.sendall(data)
 
     def reset(self) -> None:
         reset(self._connection)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.logbuf import LogBuffer
-from lemonpod.engine.probe import LOG_TAIL, exited_error
 from lemonpod.errors import EngineError, LemonpodError
 from lemonpod.launch.plan import LaunchPlan
 from tests.factories import make_plan

@@ -1,0 +1,45 @@
+"""What is told of an engine that failed, and how the error is kept and handed on."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from lemonpod.engine.api import ExitStatus
+from lemonpod.errors import EngineExitedError, LemonpodError, StartTimeoutError
+from lemonpod.launch.plan import LaunchPlan
+
+LOG_TAIL: Final = 20
+"""The last lines of output that go with a failure."""
+
+E = TypeVar("E", bound=LemonpodError)
+
+
+def exited_error(
+    plan: LaunchPlan, status: ExitStatus, log_tail: tuple[str, ...], when: str = ""
+) -> EngineExitedError:
+    """The error of an engine that ended by itself."""
+    end = f"was {status}" if status.signal is not None else str(status)
+    return EngineExitedError(
+        f"the {plan.recipe} engine of {plan.model} {end}{when}",
+        exit_code=status.code,
+        signal=status.signal,
+        log_tail=log_tail,
+    )
+
+
+def describe_failure(error: LemonpodError) -> str:
+    """The cause, and the last lines of the engine's output below it."""
+    tail = error.log_tail if isinstance(error, EngineExitedError | StartTimeoutError) else ()
+    return "\n".join([str(error), *tail])
+
+
+def again(error: E) -> E:
+    """An equal error: one that is raised for many would collect their tracebacks, and all these hold."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy
+
+
+def let_go(error: LemonpodError) -> None:
+    """A failure is kept for long: not with all that the frames of its traceback hold."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
