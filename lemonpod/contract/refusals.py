@@ -160,13 +160,15 @@ def _hint(failure: Failure) -> str | None:
             return _choice(failure.value, failure.schema["enum"])
         case "type" if failure.schema.get("type") == "string" and isinstance(failure.value, int | float):
             return f'quote it: "{shown(failure.value)}"'
+        case "type" if isinstance(failure.value, dict) and list(failure.value.values()) == [None]:
+            return f'quote it: "{{{shown(next(iter(failure.value)))}}}"'  # YAML reads {port} as a mapping
         case "type" if failure.schema.get("type") == "integer" and isinstance(failure.value, str | float):
             return "write it as a whole number, without quotes"
     return None
 
 
 def _closest(word: object, words: Any) -> str | None:
-    found = get_close_matches(str(word)[:100], list(words), n=1)
+    found = get_close_matches(str(word)[:100].lower(), list(words), n=1)
     return f"did you mean '{found[0]}'?" if found else None
 
 

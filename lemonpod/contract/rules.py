@@ -203,7 +203,7 @@ def _token_hint(message: str) -> str | None:
         *sorted(FIXED_TOKENS),
         *(f"{name}:NAME" for name in sorted(CHECKPOINT_TOKENS | DEFAULTED_TOKENS)),
     ]
-    found = get_close_matches(unknown[1], names, n=1)
+    found = get_close_matches(unknown[1].lower(), names, n=1)
     return f"did you mean '{{{found[0]}}}'?" if found else None
 
 

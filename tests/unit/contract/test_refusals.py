@@ -496,3 +496,15 @@ def test_a_long_list_of_objects_for_capabilities_is_refused_in_no_time() -> None
 )
 def test_what_the_contract_allows_is_accepted(document: dict[str, Any]) -> None:
     parse_manifest(document)
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [("{PORT}", "did you mean '{port}'?"), ({"port": None}, 'quote it: "{port}"')],
+)
+def test_a_slip_of_the_hand_gets_its_cure(argument: object, hint: str) -> None:
+    """Capitals, and YAML that reads an unquoted token as a mapping."""
+    block = {"command": "engine", "args": [argument]}
+    with pytest.raises(ManifestError) as refused:
+        parse_manifest(make_document(platforms={"linux": {"cpu": block}}))
+    assert [problem.hint for problem in refused.value.problems] == [hint]
