@@ -35,6 +35,10 @@ test *args:
 check:
     tests/run
 
+# How long starting takes, as ratios.
+bench:
+    python -m tests.bench.startup
+
 # Write the hash of an unreleased schema into its lock file.
 schema-lock:
     python -m lemonpod.contract.lock --refresh

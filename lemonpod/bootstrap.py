@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from ipaddress import ip_address
 from pathlib import Path
 
 from lemonpod.config import Folders, Settings, load_settings
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def run_server(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Serve until SIGTERM or SIGINT; returns when every engine has ended."""
+    """Serve until SIGTERM, SIGINT or SIGHUP; returns when every engine has ended."""
     import uvloop
 
     uvloop.run(_serve(settings, environ))
@@ -67,6 +68,7 @@ def shipped_manifests() -> Path:
 async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.broker.ports import PortBroker
     from lemonpod.drivers.process import ProcessDriver
+    from lemonpod.engine.api import InstanceState
     from lemonpod.engine.pool import Pool
     from lemonpod.gateway.app import make_app
     from lemonpod.gateway.runner import running
@@ -84,8 +86,10 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         end.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Its terminal going away (HUP) ends the server too, unless it was started by nohup.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, on_signal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(driver.aclose)
         for line in await driver.reclaim():
@@ -97,6 +101,9 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         watcher = Watcher(inventory)
         await watcher.start()
         stack.push_async_callback(watcher.aclose)
+        if settings.gateway.api_key is None and not ip_address(host).is_loopback:
+            log.warning("everybody who reaches %s may use this server: set LEMONADE_API_KEY", host)
         log.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
         await end.wait()
-        log.info("ending: %d engine(s) to stop", len(pool.statuses()))
+        running_engines = [s for s in pool.statuses() if s.state is not InstanceState.FAILED]
+        log.info("ending: %d engine(s) to stop", len(running_engines))

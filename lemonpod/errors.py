@@ -161,6 +161,12 @@ class EngineExitedError(EngineError):
         self.signal = signal
         self.log_tail = tuple(log_tail)
 
+    def __str__(self) -> str:
+        """With the engine's last line, which most often is the reason."""
+        last = next((line.strip() for line in reversed(self.log_tail) if line.strip()), None)
+        text = self.message if last is None else f"{self.message}; its last line: {last[:300]}"
+        return f"{text} ({self.hint})" if self.hint else text
+
 
 class EngineUnhealthyError(EngineError):
     code = "engine_unhealthy"

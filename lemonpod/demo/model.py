@@ -12,6 +12,7 @@ from typing import Final
 from lemonpod.errors import ConfigError
 
 FILE_NAME: Final = "gemma-3-270m-q4_k_m.gguf"
+TEMPLATE_NAME: Final = "chat.jinja"
 SIZE_BYTES: Final = 253_113_024
 SHA256: Final = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 
@@ -26,12 +27,16 @@ STOP: Final = "\nQ:"
 
 
 def ensure_model(folder: Path) -> Path:
-    """The model's file in `folder`, written at the first call and checked at each; raises ConfigError."""
+    """The model's file in `folder`, written at the first call and checked at each; raises ConfigError.
+
+    Its chat template lies beside it.
+    """
     path = folder / FILE_NAME
     try:
         if not _is_intact(path):
             folder.mkdir(parents=True, exist_ok=True)
             _write(path)
+        (folder / TEMPLATE_NAME).write_text(CHAT_TEMPLATE, encoding="utf-8")
     except ImportError as error:
         hint = "install it with: pip install 'lemonpod[demo]'"
         raise ConfigError(f"the demo's model is not installed: {error}", hint=hint) from error

@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 
 from lemonpod.config import find_folders
-from lemonpod.demo.model import CHAT_TEMPLATE, STOP, ensure_model
+from lemonpod.demo.model import STOP, TEMPLATE_NAME, ensure_model
 from lemonpod.demo.server import DemoServer
 from lemonpod.errors import LemonpodError
 
@@ -67,9 +67,7 @@ def _prepare(server: DemoServer, environ: Mapping[str, str]) -> None:
             raise LemonpodError(f"the recipe {_RECIPE} that comes with lemonpod was not found")
         told.append(f"{server.url} serves; found {recipes[_RECIPE]['display_name']!r} as recipe {_RECIPE}")
     with _step("register") as told:
-        template = server.folder / "chat.jinja"
-        template.write_text(CHAT_TEMPLATE, encoding="utf-8")
-        arguments = json.dumps(["--chat-template-file", str(template)])
+        arguments = json.dumps(["--chat-template-file", str(model.with_name(TEMPLATE_NAME))])
         server.run(
             "register", _MODEL, "--recipe", _RECIPE, "--file", str(model), "--option", f"args={arguments}"
         )

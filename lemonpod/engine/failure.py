@@ -24,12 +24,15 @@ def exited_error(
         exit_code=status.code,
         signal=status.signal,
         log_tail=log_tail,
+        hint=f"`lemonpod logs {plan.model}` shows what it wrote",
     )
 
 
 def describe_failure(error: LemonpodError) -> str:
     """The cause, and the last lines of the engine's output below it."""
-    tail = error.log_tail if isinstance(error, EngineExitedError | StartTimeoutError) else ()
+    if isinstance(error, EngineExitedError):
+        return "\n".join([error.message, *error.log_tail])
+    tail = error.log_tail if isinstance(error, StartTimeoutError) else ()
     return "\n".join([str(error), *tail])
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import (
     CHECKPOINT,
     RECIPE,
@@ -180,14 +182,15 @@ def test_term_ends_the_server_and_its_engine(lemonpod_server: LemonpodServer) ->
     assert not is_running(pid)
 
 
-def test_ctrl_c_ends_it_too(lemonpod_server: LemonpodServer) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_end_it_too(lemonpod_server: LemonpodServer, number: int) -> None:
     server = lemonpod_server
     pid = server.load(MODEL)
     assert server.process is not None
 
-    server.process.send_signal(signal.SIGINT)
+    server.process.send_signal(number)
 
-    assert server.process.wait(15) in {0, 130}
+    assert server.process.wait(15) == 0
     assert not is_running(pid)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from lemonpod.demo import model
-from lemonpod.demo.model import FILE_NAME, ensure_model
+from lemonpod.demo.model import FILE_NAME, TEMPLATE_NAME, ensure_model
 from lemonpod.errors import ConfigError
 
 WEIGHTS = b"GGUF" + bytes(1000)
@@ -39,7 +39,7 @@ def test_written_once_and_then_reused(calls: list[Path], tmp_path: Path) -> None
     assert first == second == tmp_path / "new" / "demo" / FILE_NAME
     assert first.read_bytes() == WEIGHTS
     assert len(calls) == 1
-    assert list(first.parent.iterdir()) == [first]
+    assert sorted(path.name for path in first.parent.iterdir()) == [TEMPLATE_NAME, FILE_NAME]
 
 
 @pytest.mark.parametrize("damage", [b"", WEIGHTS[:-1], WEIGHTS[:-1] + b"x"])

@@ -107,7 +107,7 @@ def test_a_failed_load_tells_the_cause_and_the_last_lines() -> None:
     assert envelope(error, model="M") == {
         "error": {
             "message": (
-                "Failed to load model 'M': the engine was killed by signal 9 (SIGKILL) (out of memory?)"
+                "Failed to load model 'M': the engine was killed by signal 9 (SIGKILL); its last line: b (out of memory?)"
             ),
             "type": "model_load_error",
             "param": "model",
