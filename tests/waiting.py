@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from lemonpod.broker.ports import is_free
 
 
 async def until(predicate: Callable[[], object], *, timeout: float = 15.0) -> None:
@@ -47,3 +50,12 @@ def unused_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def unused_ports(count: int) -> int:
+    """The first of so many loopback ports in a row that nobody holds; other tests may run meanwhile."""
+    for _ in range(1000):
+        first = random.randrange(10_000, 32_000 - count)
+        if all(is_free("127.0.0.1", port) for port in range(first, first + count)):
+            return first
+    raise AssertionError(f"no {count} free ports in a row")

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -40,6 +41,7 @@ class Child:
     ) -> None:
         """`emit` gets the lines of output; `left_behind` is called in a thread at an unwanted exit."""
         self.pid = process.pid
+        self.since = time.monotonic()
         self._process = process
         self._left_behind = left_behind
         self._loop = asyncio.get_running_loop()
@@ -49,6 +51,11 @@ class Child:
         self._output = _Output(process, emit, self._loop)
         # A thread waits for one process anywhere: pidfd needs Linux 5.3, SIGCHLD the main thread.
         threading.Thread(target=self._watch, name=f"lemonpod-wait-{self.pid}", daemon=True).start()
+
+    @property
+    def reaped(self) -> bool:
+        """The pid may belong to another process by now."""
+        return self._process.returncode is not None
 
     def close(self) -> None:
         """Reap the ended process and close its output."""

@@ -160,7 +160,7 @@ class ProcessEngine:
         if self._child.exited.done():
             raise exited_error(self._plan, self._child.exited.result(), self.log_tail(LOG_TAIL))
         if self._plan.probe.type is ProbeType.PROCESS:
-            return self._started_at is not None and time.time() - self._started_at >= SURVIVAL
+            return time.monotonic() - self._child.since >= SURVIVAL
         answer = await ask(self._plan.endpoint, self._plan.probe)
         if answer is None and self._plan.peer_checked:
             answer = await asyncio.to_thread(check_peer, self._plan, self._members)
@@ -258,9 +258,10 @@ class ProcessEngine:
         record = self._record
         if record is None:
             return []
+        reaped = self._child is not None and self._child.reaped
         return tree.members(
             lambda value: value == marker or value.startswith(f"{marker}/"),
-            roots={record.pid},
+            roots=set() if reaped else {record.pid},
             born_after=record.create_time,
         )
 

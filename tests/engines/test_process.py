@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import signal
 import socket
 import sys
@@ -221,6 +222,22 @@ async def test_l05_a_server_in_a_grandchild_counts_as_the_engine(create: Start) 
     engine = create(shell_plan(f"{server} & wait", port=port, cwd=ROOT))
     await engine.start()
     await until_ready(engine)
+
+
+async def test_l01_a_daemon_that_escaped_with_the_port_is_named(create: Start) -> None:
+    """Own session, no marker, its parent gone before anybody looked: all that is left to see is its port."""
+    port = unused_port()
+    server = shlex.join([*TINY_ENGINE, str(port)])
+    engine = create(shell_plan(f"(env -i setsid {server} >/dev/null 2>&1 &) ; sleep 300", port=port))
+    await engine.start()
+    await until(lambda: not is_free("127.0.0.1", port))
+    for _ in range(2):
+        with pytest.raises(
+            EngineError, match=rf"has ended, but python\S* \(pid \d+\) holds its port {port}"
+        ) as e:
+            await engine.stop(grace=1.0)
+    os.kill(int(re.findall(r"pid (\d+)", str(e.value))[0]), signal.SIGKILL)
+    assert (await engine.stop(grace=1.0)).wanted
 
 
 async def test_a_plan_that_cannot_be_checked_is_believed(create: Start) -> None:

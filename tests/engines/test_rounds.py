@@ -34,7 +34,7 @@ from lemonpod.errors import EngineError, ModelNotLoadedError
 from lemonpod.launch.plan import LaunchPlan
 from tests.factories import make_plan
 from tests.fake_engine import TINY_ENGINE
-from tests.waiting import carriers
+from tests.waiting import carriers, unused_ports
 
 ROUNDS = 200
 MODELS = ("a", "b", "c")
@@ -166,7 +166,7 @@ async def test_two_hundred_rounds_leave_nothing(driver: ProcessDriver) -> None:
     print(f"LEMONPOD_TEST_SEED={seed}")
     before = held()
     draw = random.Random(seed)
-    first = draw.randrange(10_000, 30_000)
+    first = unused_ports(20)
     ports = PortBroker(first, first + 19)
     pool = Pool(TinyPlanner(), [driver], ports, SETTINGS)
     chaos = Chaos(pool, draw)

@@ -8,21 +8,14 @@ import pytest
 
 from lemonpod.broker.ports import PortBroker, PortLease, is_free
 from lemonpod.errors import NoPortError
+from tests.waiting import unused_ports
 
 Take = Callable[[PortBroker], PortLease]
 
 
-def free_range(count: int) -> int:
-    """The first of `count` ports in a row that nobody uses."""
-    for first in range(21_000, 30_000, count):
-        if all(is_free("127.0.0.1", port) for port in range(first, first + count)):
-            return first
-    raise AssertionError("no free ports")
-
-
 @pytest.fixture
 def first() -> int:
-    return free_range(4)
+    return unused_ports(4)
 
 
 @pytest.fixture
@@ -112,7 +105,7 @@ def test_a_handed_over_port_stays_closed_to_other_servers(first: int, take: Take
 
 
 def test_l07_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:
-    first = free_range(20)
+    first = unused_ports(20)
     broker = PortBroker(first, first + 19)
     assert len({take(broker).port for _ in range(20)}) == 20
 

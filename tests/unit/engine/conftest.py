@@ -10,8 +10,9 @@ from lemonpod.broker.ports import PortBroker
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
 from tests.fakes.engine import FakeDriver, FakePlanner
+from tests.waiting import unused_ports
 
-FIRST, LAST = 27_500, 27_519
+PORTS = 20
 
 
 class Clock:
@@ -40,8 +41,14 @@ def planner() -> FakePlanner:
 
 
 @pytest.fixture
-def ports() -> PortBroker:
-    return PortBroker(FIRST, LAST)
+def first() -> int:
+    """The first port that engines get."""
+    return unused_ports(PORTS)
+
+
+@pytest.fixture
+def ports(first: int) -> PortBroker:
+    return PortBroker(first, first + PORTS - 1)
 
 
 MakePool = Callable[..., Pool]

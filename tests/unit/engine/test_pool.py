@@ -25,7 +25,7 @@ from lemonpod.errors import (
     StartTimeoutError,
 )
 from tests.fakes.engine import FakeDriver, FakeHabits, FakePlanner
-from tests.unit.engine.conftest import FIRST, LAST, Clock, MakePool
+from tests.unit.engine.conftest import Clock, MakePool
 from tests.waiting import until
 
 
@@ -44,25 +44,25 @@ async def gone(task: asyncio.Task[Any]) -> None:
 # --- loads ------------------------------------------------------------------------------------------------
 
 
-async def test_a_load_ends_with_a_ready_engine(pool: Pool, driver: FakeDriver) -> None:
+async def test_a_load_ends_with_a_ready_engine(pool: Pool, driver: FakeDriver, first: int) -> None:
     status = await pool.load("m")
     assert (status.model, status.state, status.pid, status.in_flight) == ("m", InstanceState.READY, 1, 0)
     assert status.plan is driver.engines[0].plan
-    assert status.plan.endpoint.port == FIRST
+    assert status.plan.endpoint.port == first
     assert status.ready_at
     assert (status.failure, status.retry_after) == (None, None)
 
 
-async def test_l07_many_who_wait_share_one_start(pool: Pool, driver: FakeDriver) -> None:
+async def test_l07_many_who_wait_share_one_start(pool: Pool, driver: FakeDriver, first: int) -> None:
     statuses = await asyncio.gather(*(pool.load("m") for _ in range(20)))
     assert len(driver.engines) == 1
-    assert {status.plan.endpoint.port for status in statuses if status.plan} == {FIRST}
+    assert {status.plan.endpoint.port for status in statuses if status.plan} == {first}
 
 
-async def test_l07_twenty_models_at_once_have_twenty_ports(pool: Pool, driver: FakeDriver) -> None:
+async def test_l07_twenty_models_have_twenty_ports(pool: Pool, driver: FakeDriver, first: int) -> None:
     await asyncio.gather(*(pool.load(f"m{n}") for n in range(20)))
     assert len({engine.plan.endpoint.port for engine in driver.engines}) == 20
-    with pytest.raises(NoPortError, match=f"from {FIRST} to {LAST}: 20 leased"):
+    with pytest.raises(NoPortError, match=f"from {first} to {first + 19}: 20 leased"):
         await pool.load("one more")
     assert pool.status("one more") is None
 
