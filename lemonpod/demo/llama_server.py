@@ -50,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     try:
         import xllamacpp
     except ImportError as error:
-        _leave(_EXIT_ENVIRONMENT, f"{error}; llama.cpp comes with: pip install 'lemonpod[demo]'")
+        _leave(
+            _EXIT_ENVIRONMENT,
+            f"{error}; llama.cpp comes with lemonpod's extra: pip install '.[demo]' in its checkout",
+        )
     server = _start(xllamacpp, settings)
     _serve(server)
     # There is nothing to save, and the server's destructor would wait for the batch in progress.

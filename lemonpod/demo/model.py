@@ -38,7 +38,7 @@ def ensure_model(folder: Path) -> Path:
             _write(path)
         (folder / TEMPLATE_NAME).write_text(CHAT_TEMPLATE, encoding="utf-8")
     except ImportError as error:
-        hint = "install it with: pip install 'lemonpod[demo]'"
+        hint = "install lemonpod with its extra: pip install '.[demo]' in its checkout"
         raise ConfigError(f"the demo's model is not installed: {error}", hint=hint) from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot write the demo's model into {folder}: {error}") from error

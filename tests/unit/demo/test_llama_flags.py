@@ -122,7 +122,7 @@ def test_a_model_is_required() -> None:
 
 
 def test_the_module_knows_every_parameter(tmp_path: Path) -> None:
-    xllamacpp = pytest.importorskip("xllamacpp", reason="pip install 'lemonpod[demo]'")
+    xllamacpp = pytest.importorskip("xllamacpp", reason="pip install '.[demo]'")
     words = [word for name in LONG_NAMES.values() for word in (name, SAMPLES.get(name, "1"))]
     for switch in SWITCHES:
         words.append(switch.names[0])
@@ -137,7 +137,7 @@ def test_the_module_knows_every_parameter(tmp_path: Path) -> None:
 
 
 def test_the_whole_context_is_never_made_smaller() -> None:
-    xllamacpp = pytest.importorskip("xllamacpp", reason="pip install 'lemonpod[demo]'")
+    xllamacpp = pytest.importorskip("xllamacpp", reason="pip install '.[demo]'")
 
     asked = make_params(xllamacpp, read_settings(["-m", "m.gguf", "-c", "0"]))
     silent = make_params(xllamacpp, read_settings(["-m", "m.gguf"]))

