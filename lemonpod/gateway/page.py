@@ -11,10 +11,11 @@ from typing import Any, Final
 from aiohttp import web
 
 import lemonpod
-from lemonpod.discovery.catalog import Catalog
 from lemonpod.gateway import keys
 from lemonpod.gateway.auth import may_use
 from lemonpod.gateway.health import health_document
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.inventory.servable import Servable
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --dim: #888; --good: #2a8a4a; --bad: #c0392b; }
@@ -26,7 +27,7 @@ th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; }
 tr { border-bottom: 1px solid var(--line); }
 th { color: var(--dim); font-weight: 500; font-size: .85rem; }
 p.none, footer { color: var(--dim); } code, pre { font: 13px/1.45 ui-monospace, monospace; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
+pre { white-space: pre-wrap; margin: 0; } td { overflow-wrap: anywhere; min-width: 4.5rem; }
 .ready, .in_use { color: var(--good); } .failed { color: var(--bad); }
 """
 _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -45,7 +46,7 @@ _REFRESH_SECONDS: Final = 5
 async def page(request: web.Request) -> web.Response:
     """The status page. Who has no key, where one is set, learns only that the server runs."""
     if may_use(request, request.app[keys.SETTINGS]):
-        sections = _sections(health_document(request.app), request.app[keys.INVENTORY].catalog)
+        sections = _sections(health_document(request.app), request.app[keys.INVENTORY])
     else:
         sections = '<p class="none">An API key is set: ask <code>/api/v1/health</code> with it.</p>'
     text = (
@@ -59,11 +60,14 @@ async def page(request: web.Request) -> web.Response:
     return web.Response(text=text, content_type="text/html", headers=_HEADERS)
 
 
-def _sections(health: dict[str, Any], catalog: Catalog) -> str:
-    models = [_model_row(item) for item in (*health["all_models_loaded"], *health["failed_models"])]
+def _sections(health: dict[str, Any], inventory: Inventory) -> str:
+    known = [*health["all_models_loaded"], *health["failed_models"]]
+    names = {item["model_name"] for item in known}
+    idle = (servable for servable in inventory.servables() if servable.entry.id not in names)
+    models = [*map(_known_row, known), *map(_idle_row, idle)]
     recipes = [
-        _row(f"<code>{escape(name)}</code>", escape(found.manifest.display_name), _code(found.source.path))
-        for name, found in sorted(catalog.descriptors.items())
+        _row(_code(name), escape(found.manifest.display_name), _code(found.source.path))
+        for name, found in sorted(inventory.catalog.descriptors.items())
     ]
     rejected = [
         _row(
@@ -71,28 +75,34 @@ def _sections(health: dict[str, Any], catalog: Catalog) -> str:
             "<br>".join(escape(str(problem)) for problem in item.problems),
             "the last good version" if item.kept else "nothing",
         )
-        for item in catalog.rejected
+        for item in inventory.catalog.rejected
     ]
     return "".join(
         (
-            _table("Models", ("Model", "Recipe", "State", "Pid", "Why"), models, "No model is loaded."),
-            _table("Recipes", ("Recipe", "Name", "Manifest"), recipes, "No manifest was found."),
             _table(
                 "Refused manifests", ("File", "Reason", "In use"), rejected, "None: every manifest is fine."
             ),
+            _table("Models", ("Model", "Recipe", "State", "Pid", "Why"), models, "No model is registered."),
+            _table("Recipes", ("Recipe", "Name", "Manifest"), recipes, "No manifest was found."),
         )
     )
 
 
-def _model_row(item: dict[str, Any]) -> str:
-    state = item["status"] if item["reason"] is None else "failed"
+def _known_row(item: dict[str, Any]) -> str:
+    failed = item["reason"] is not None
+    state = "failed" if failed else item["status"]
     return _row(
-        f"<code>{escape(item['model_name'])}</code>",
+        _code(item["model_name"]),
         escape(item["recipe"] or ""),
         f'<span class="{escape(state)}">{escape(state)}</span>',
-        escape(str(item["pid"] or "")),
+        "" if failed else escape(str(item["pid"] or "")),
         f"<pre>{escape(item['reason'] or '')}</pre>",
     )
+
+
+def _idle_row(servable: Servable) -> str:
+    why = escape(servable.recipe_problem or "")
+    return _row(_code(servable.entry.id), escape(servable.entry.recipe), "not loaded", "", why)
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[str], empty: str) -> str:
