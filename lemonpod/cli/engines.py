@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from typing import Annotated, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +15,9 @@ from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, Ser
 from lemonpod.cli.output import print_json, print_table, spinner
 from lemonpod.cli.values import parse_options
 from lemonpod.errors import UpstreamError
+
+if TYPE_CHECKING:
+    from lemonpod.cli.client import Client
 
 _Model = Annotated[str, typer.Argument(help="A registered model, as `lemonpod list` shows it.")]
 
@@ -80,23 +85,33 @@ def run(
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     client = Client(host, port, api_key)
-    complete = False
+    with closing(_pieces(client, body)) as pieces:
+        with spinner(f"Waiting for {model}"):
+            first = next(pieces, "")
+        try:
+            for piece in chain([first], pieces):
+                typer.echo(piece, nl=False)
+                sys.stdout.flush()
+        finally:
+            typer.echo()  # what comes next, an error too, begins on a line of its own
+
+
+def _pieces(client: Client, body: Mapping[str, Any]) -> Generator[str, None, None]:
+    """The answer's text as it comes; raises UpstreamError where it breaks off."""
     with closing(client.lines("POST", "/api/v1/chat/completions", body=body)) as lines:
         for line in lines:
-            complete = complete or line == "data: [DONE]"
-            if not line.startswith("data:") or complete:
+            if line == "data: [DONE]":
+                return
+            if not line.startswith("data:"):
                 continue
             event = client.parse(line.removeprefix("data:"))
             if error := event.get("error"):
                 message = error["message"] if isinstance(error, dict) and "message" in error else error
-                typer.echo(f"\nerror: {message}", err=True)
-                raise typer.Exit(1)
+                raise UpstreamError(f"the answer broke off: {message}")
             for choice in event.get("choices") or []:
-                typer.echo((choice.get("delta") or {}).get("content") or "", nl=False)
-                sys.stdout.flush()
-    typer.echo()
-    if not complete:
-        raise UpstreamError("the answer broke off before its end", hint="`lemonpod status` says what runs")
+                if text := (choice.get("delta") or {}).get("content"):
+                    yield text
+    raise UpstreamError("the answer broke off before its end", hint="`lemonpod status` says what runs")
 
 
 def status(
@@ -114,18 +129,19 @@ def status(
         return
     typer.echo(f"lemonpod {health['version']} on {host}:{port}\n")
     now = time.time()
+    failed = health.get("failed_models", [])
     print_table(
         ["MODEL", "RECIPE", "STATUS", "PID", "LAST USED", "WHY"],
         [
             (
                 item["model_name"],
                 item.get("recipe"),
-                item.get("status"),
-                item.get("pid"),
+                "failed" if item in failed else item.get("status"),
+                None if item in failed else item.get("pid"),
                 f"{now - item['last_use'] / 1000:.0f} s ago" if item.get("last_use") else None,
                 item.get("reason"),
             )
-            for item in [*health["all_models_loaded"], *health.get("failed_models", [])]
+            for item in [*health["all_models_loaded"], *failed]
         ],
         empty="No model is loaded; the first request for one loads it.",
     )

@@ -7,18 +7,30 @@ from typing import Annotated
 
 import typer
 
-_Folder = Annotated[Path | None, typer.Argument(show_default=False)]
-
 
 def serve(
-    cache_dir: _Folder = None,
-    config_dir: _Folder = None,
+    cache_dir: Annotated[
+        Path | None,
+        typer.Argument(help="Cache folder; ~/.cache/lemonade, if not said.", show_default=False),
+    ] = None,
+    config_dir: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Config folder; the cache folder if only that is said, else ~/.config/lemonade.",
+            show_default=False,
+        ),
+    ] = None,
     host: Annotated[
         str | None, typer.Option(help="Address to listen on; localhost, if not said.", show_default=False)
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="Port to listen on, 0 for any free one; 13305, if not said.", show_default=False),
+        typer.Option(
+            help="Port to listen on, 0 for any free one; 13305, if not said.",
+            show_default=False,
+            min=0,
+            max=65535,
+        ),
     ] = None,
     log_level: Annotated[
         str | None, typer.Option(help="trace, debug, info, warning or error.", show_default=False)
@@ -30,6 +42,8 @@ def serve(
     from lemonpod import bootstrap, config, log
 
     folders = config.find_folders(os.environ, cache=cache_dir, config=config_dir)
+    if log_level is not None and log_level.lower() not in config.LOG_LEVELS:
+        raise typer.BadParameter(f"one of {', '.join(config.LOG_LEVELS)}", param_hint="--log-level")
     settings = config.load_settings(os.environ, folders, host=host, port=port, log_level=log_level)
     log.set_up_logging(settings.log_level)
     bootstrap.run_server(settings, os.environ)

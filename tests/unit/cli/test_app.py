@@ -49,6 +49,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ["no-such-command"],
         ["serve", "--port", "x"],
+        ["serve", "--port", "99999"],
+        ["serve", "--log-level", "loud"],
         ["register", "m"],
         ["register", "m", "--recipe", "r", "--checkpoint", "a/b", "--file", "c"],
         ["manifest", "plan", "r", "--model", "m", "--option", "=1"],

@@ -78,7 +78,7 @@ def test_an_answer_without_its_end_is_not_taken_for_a_whole_one(
     assert run(["run", "m", "hi", "--port", answering(http(events))]) == 1
 
     printed = capsys.readouterr()
-    assert printed.out == ("half\n" if events[:4] == b"data" else "\n")
+    assert printed.out == ("half\n" if events[:4] == b"data" else "")
     assert "the answer broke off before its end" in printed.err
 
 
