@@ -14,6 +14,9 @@ from lemonpod.errors import ConfigError
 MAX_BYTES: Final = 8 << 20
 """Some ten thousand models; more than that is not a hand-kept file any more but a mistake."""
 
+_MAX_DIGITS: Final = 100
+"""No setting needs more, and Python refuses to convert some thousand."""
+
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -25,7 +28,9 @@ def read_bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror or error}") from error
+        raise ConfigError(
+            f"cannot be read: {error.strerror or error}", hint="let the user who runs this read it"
+        ) from error
     if len(data) > MAX_BYTES:
         raise ConfigError(f"larger than {MAX_BYTES >> 20} MiB")
     return data
@@ -40,7 +45,11 @@ def parse_object(data: bytes) -> dict[str, JsonValue]:
     try:
         text = data.decode("utf-8-sig")
         document = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_not_too_long,
         )
         if _SURROGATE.search(text):
             json.dumps(document, ensure_ascii=False).encode()
@@ -54,7 +63,7 @@ def parse_object(data: bytes) -> dict[str, JsonValue]:
         raise ConfigError(f"not UTF-8 at byte {error.start}") from error
     except UnicodeEncodeError as error:
         raise ConfigError("holds half of a surrogate pair") from error
-    except ValueError as error:  # ours from the hooks, or a number with thousands of digits
+    except ValueError as error:  # ours from the hooks
         raise ConfigError(str(error)) from error
     if not isinstance(document, dict):
         raise ConfigError("must hold a JSON object")
@@ -68,6 +77,12 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
             raise ValueError(f"the key {key!r} appears twice in one object")
         document[key] = value
     return document
+
+
+def _not_too_long(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits is too long")
+    return int(text)
 
 
 def _no_constant(name: str) -> NoReturn:

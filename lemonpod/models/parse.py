@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -132,8 +133,8 @@ class _Fields:
                 pass
             case int() | float() as number if number >= 0:
                 return float(number)
-            case str() as text if match := _SIZE.fullmatch(text):
-                return float(match[1])
+            case str() as text if (match := _SIZE.fullmatch(text)) and math.isfinite(size := float(match[1])):
+                return size
         self.note("size", "is not a number of GB, ignored")
         return None
 
