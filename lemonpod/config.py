@@ -7,7 +7,7 @@ object of its own, `"lemonpod": {"stop_grace": 5, …}`. A key that nobody knows
 from __future__ import annotations
 
 import difflib
-import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -19,6 +19,7 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import ConfigError
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.models.json_file import parse_object, read_bytes
 
 DEFAULT_HOST: Final = "localhost"
 DEFAULT_PORT: Final = 13305
@@ -108,17 +109,16 @@ def find_folders(
     """
     if cache is not None and config is None:
         config = cache
-    home = Path(environ.get("HOME") or os.path.expanduser("~"))
     return Folders(
         cache=(
             cache
             or _first(environ, "LEMONADE_CACHE_DIR", "CACHE_DIRECTORY")
-            or _xdg(environ, "XDG_CACHE_HOME", home / ".cache") / "lemonade"
+            or _xdg(environ, "XDG_CACHE_HOME", ".cache") / "lemonade"
         ).absolute(),
         config=(
             config
             or _first(environ, "STATE_DIRECTORY")
-            or _xdg(environ, "XDG_CONFIG_HOME", home / ".config") / "lemonade"
+            or _xdg(environ, "XDG_CONFIG_HOME", ".config") / "lemonade"
         ).absolute(),
     )
 
@@ -181,13 +181,23 @@ def load_settings(
 
 def _first(environ: Mapping[str, str], *names: str) -> Path | None:
     # systemd's STATE_DIRECTORY and CACHE_DIRECTORY may list several folders, the first is ours.
-    values = (environ.get(name, "").split(":")[0] for name in names)
-    return next((Path(value).expanduser() for value in values if value), None)
+    for name in names:
+        if value := environ.get(name, "").split(":")[0]:
+            try:
+                return Path(value).expanduser()
+            except RuntimeError as error:  # of a user that there is not
+                raise ConfigError(f"{name}: {value} is no folder", hint="write the path in full") from error
+    return None
 
 
-def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
+def _xdg(environ: Mapping[str, str], name: str, below_home: str) -> Path:
     value = environ.get(name, "")
-    return Path(value) if value.startswith("/") else default
+    if value.startswith("/"):
+        return Path(value)
+    home = environ.get("HOME") or os.path.expanduser("~")
+    if home == "~":  # neither the environment nor the user database knows one
+        raise ConfigError("this user has no home folder", hint=f"set HOME, or {name} to an absolute path")
+    return Path(home) / below_home
 
 
 def _list(text: str) -> Iterable[str]:
@@ -196,24 +206,27 @@ def _list(text: str) -> Iterable[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path} must hold a JSON object")
-    return document
+        data = read_bytes(path)
+        return {} if data is None else parse_object(data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _check_keys(document: Mapping[str, Any], path: Path) -> None:
     recipes = {name for name, value in document.items() if isinstance(value, dict)}
     _refuse_unknown(document, {*USED_KEYS, *_ACCEPTED_KEYS, *recipes}, str(path))
+    ours = {*_names(EngineSettings()), *_names(GatewaySettings())}
+    for name in recipes - USED_KEYS.keys():
+        # Every object counts as a recipe's section, but no recipe has options of these names.
+        if document[name] and document[name].keys() <= ours:
+            raise ConfigError(f"{path}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
         value = document.get(name)
         if name in document and (not isinstance(value, kind) or isinstance(value, bool)):
             wanted = kind.__name__ if isinstance(kind, type) else "number"
             raise ConfigError(f"{path}: {name} must be of type {wanted}, not {value!r}")
+        if isinstance(value, str) and "\0" in value:
+            raise ConfigError(f"{path}: {name} holds a NUL character")
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -245,6 +258,8 @@ def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -
             raise ConfigError(f"{where}: lemonpod.{name} must be a {kind.__name__}, not {value!r}")
         if kind is not bool and value < 0:
             raise ConfigError(f"{where}: lemonpod.{name} must not be negative, it is {value}")
+        if kind is float and not math.isfinite(value):
+            raise ConfigError(f"{where}: lemonpod.{name} must be a number of seconds, it is {value}")
     return replace(settings, **chosen)
 
 

@@ -78,6 +78,8 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"lemonpod": {"first_port": 9000}}, "9000 to 8999 is no range of ports"),
         ({"lemonpod": {"first_port": 0}}, "0 to 8999 is no range of ports"),
         ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
+        ({"lemonpd": {"first_port": 9000}}, "unknown key 'lemonpd' (did you mean 'lemonpod'?)"),
+        ({"models_dir": "a\0b"}, "models_dir holds a NUL character"),
         ([], "must hold a JSON object"),
     ],
 )
@@ -91,8 +93,30 @@ def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, document: Any, messa
 def test_a_file_that_is_no_json_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
 
-    with pytest.raises(ConfigError, match=r"config\.json cannot be read"):
+    with pytest.raises(ConfigError, match=r"config\.json: line 1, column 2: not valid JSON"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"port": 1, "port": 2}', "the key 'port' appears twice"),
+        ('{"lemonpod": {"stop_grace": NaN}}', "NaN is not JSON"),
+        ('{"lemonpod": {"stop_grace": 1e999}}', "1e999 is too large"),
+        ('{"port": 1, "models_dir": "\\ud800"}', "half of a surrogate pair"),
+    ],
+)
+def test_what_json_leaves_open_is_refused_too(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+
+    with pytest.raises(ConfigError, match=message):
+        load(tmp_path)
+
+
+def test_a_byte_order_mark_is_let_through(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('\ufeff{"port": 1}', encoding="utf-8")
+
+    assert load(tmp_path).port == 1
 
 
 def test_keys_and_origins_come_from_the_environment(tmp_path: Path) -> None:
@@ -122,6 +146,8 @@ def test_the_watchdog_listens_to_lemonades_variables(tmp_path: Path) -> None:
         engine.watchdog_max_failures,
         engine.watchdog_interval,
     ) == (False, 5, 0.5)
+    with pytest.raises(ConfigError, match="watchdog_interval must be a number of seconds, it is nan"):
+        load(tmp_path, environ={"LEMONADE_BACKEND_WATCHDOG_POLL_SECONDS": "nan"})
     with pytest.raises(ConfigError, match="LEMONADE_BACKEND_WATCHDOG must be a bool"):
         load(tmp_path, environ={"LEMONADE_BACKEND_WATCHDOG": "maybe"})
 
@@ -156,3 +182,17 @@ def test_a_cache_folder_alone_holds_the_config_too() -> None:
     found = find_folders({"XDG_CONFIG_HOME": "/x"}, cache=Path("/a"))
 
     assert Folders(cache=Path("/a"), config=Path("/a")) == found
+
+
+def test_without_a_home_the_folders_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    named = {"XDG_CACHE_HOME": "/c", "XDG_CONFIG_HOME": "/x"}
+
+    assert find_folders(named) == Folders(cache=Path("/c/lemonade"), config=Path("/x/lemonade"))
+    with pytest.raises(ConfigError, match="this user has no home folder"):
+        find_folders({"XDG_CACHE_HOME": "/c"})
+
+
+def test_the_home_of_a_user_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigError, match="LEMONADE_CACHE_DIR: ~no-such-user/x is no folder"):
+        find_folders({"HOME": "/h", "LEMONADE_CACHE_DIR": "~no-such-user/x"})
