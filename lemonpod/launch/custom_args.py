@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Collection, Sequence
 
@@ -31,8 +32,10 @@ def split_args(value: JsonValue) -> tuple[str, ...]:
 def check_reserved(args: Sequence[str], reserved: Collection[str]) -> None:
     """Raise ReservedArgError for the first argument that a recipe keeps for itself."""
     for arg in args:
-        flag = arg.partition("=")[0]
-        if flag in reserved:
+        # Each text that stands before a "=", and the whole: a reserved argument may hold one itself.
+        flags = [arg[: match.start()] for match in re.finditer("=|$", arg)]
+        flag = next((flag for flag in flags if flag in reserved), None)
+        if flag is not None:
             raise ReservedArgError(
                 f"custom argument '{flag}' collides with a reserved argument",
                 hint=f"take it out of 'args'; reserved are: {', '.join(sorted(reserved))}",

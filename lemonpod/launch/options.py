@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from lemonpod.contract.location import shown
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import JsonValue
@@ -49,6 +51,7 @@ _DEFAULTS: Final[Mapping[str, JsonValue]] = MappingProxyType(
     }
 )
 _WHOLE_NUMBERS: Final = frozenset({CTX_SIZE, "batch_size", "ubatch_size", "threads"})
+_WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 # Options that every recipe takes: of launches, and of eviction, which the pool reads.
 _COMMON: Final = _DEFAULTS.keys() | {
     ARGS,
@@ -140,6 +143,9 @@ def effective_options(request: LaunchRequest) -> Options:
         f"option '{name}' of {origin} is unknown to recipe '{manifest.recipe}', ignored"
         for origin, layer in layers
         for name in sorted(layer.keys() - accepted)
+    ) + tuple(
+        f"option '{name}' of {CONFIG}, section '{manifest.recipe}', is unknown to this recipe, ignored"
+        for name in sorted(settings.recipe_options.get(manifest.recipe, {}).keys() - accepted)
     )
     return Options(
         values=MappingProxyType({name: values[name] for name in sorted(values)}),
@@ -168,12 +174,12 @@ def _normal(name: str, value: JsonValue, origin: str) -> JsonValue:
             number = value
         case float() if value.is_integer():
             number = int(value)
-        case str() if value.strip().removeprefix("-").isascii() and value.strip().removeprefix("-").isdigit():
+        case str() if _WHOLE_NUMBER.fullmatch(value.strip()):
             number = int(value)
     if number == -1 and name == CTX_SIZE:
         return AUTO_CTX_SIZE
     if number is None or number < 0:
-        raise LaunchError(f"option '{name}' of {origin} must be a whole number, not {as_text(value)}")
+        raise LaunchError(f"option '{name}' of {origin} must be a whole number, not {shown(value)}")
     return number
 
 

@@ -19,7 +19,7 @@ from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.options import Options, effective_options
 from lemonpod.launch.plan import LaunchPlan, ProcessSpec, Resolved, StopSpec, TcpEndpoint, describe
-from lemonpod.launch.render import Renderer, within
+from lemonpod.launch.render import CUSTOM_ARGS, Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
 from lemonpod.launch.substitute import check_passable
@@ -81,7 +81,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             options=MappingProxyType(options.chosen()),
             values=MappingProxyType(values),
             selection=selection.lines,
-            notes=(*options.notes, *_mount_note(request, values)),
+            notes=(*options.notes, *_args_note(render, values), *_mount_note(request, values)),
             digest="",
         )
 
@@ -148,6 +148,13 @@ def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[
     stop = [block.stop_command, *(block.stop_command_args or ())]
     rest = [*block.env.values(), block.working_dir, *stop]
     yield from (t for t in chain(single, *enabled, rest) if t is not None)
+
+
+def _args_note(render: Renderer, values: Mapping[str, Resolved]) -> Iterator[str]:
+    if render.custom_args and str(CUSTOM_ARGS) not in values:
+        yield (
+            f"option 'args' of {render.custom_origin} is ignored: the manifest has no argument {CUSTOM_ARGS}"
+        )
 
 
 def _mount_note(request: LaunchRequest, values: Mapping[str, Resolved]) -> Iterator[str]:

@@ -78,6 +78,23 @@ def test_a_reserved_argument_is_refused(given: Any, flag: str) -> None:
     assert caught.value.message == f"recipe 'test-engine': command: {message}"
 
 
+@pytest.mark.parametrize(("given", "flag"), [("--a=1", "--a=1"), ("--a=1=2", "--a=1"), ("=", "")])
+def test_a_reserved_argument_may_hold_an_equals_sign(given: str, flag: str) -> None:
+    with pytest.raises(ReservedArgError, match=f"'{flag}' collides"):
+        argv("{custom_args}", given=given, reserved_args=["--a=1", ""])
+    assert argv("{custom_args}", given="--a=2 --a", reserved_args=["--a=1"]) == ("--a=2", "--a")
+
+
+def test_args_that_no_argument_of_the_manifest_takes_are_noted() -> None:
+    def notes(*args: str, **given: Any) -> tuple[str, ...]:
+        return resolve(make_request(block_manifest(*args), **given)).notes
+
+    ignored = "option 'args' of user_models.json is ignored: the manifest has no argument {custom_args}"
+    assert notes("a", options={"args": "-x"}) == (ignored,)
+    assert notes("a", "{custom_args}", options={"args": "-x"}) == ()
+    assert notes("a", options={"args": ""}) == notes("a") == ()
+
+
 def test_what_is_only_like_a_reserved_argument_passes() -> None:
     given = ["--Port", "--port-x", "--por", "x--port", "-p1"]
     assert argv("{custom_args}", given=given, reserved_args=["--port", "-p"]) == tuple(given)

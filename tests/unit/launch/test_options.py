@@ -230,3 +230,18 @@ def test_merged_args_are_the_servers_then_the_models(
         settings={"recipe_options": {"test-engine": {"args": ["--g", 1]}}},
     )
     assert resolve(request).spec.argv[1:] == expected
+
+
+@pytest.mark.parametrize("value", ["9" * 19, "9" * 5000, "--1", "1_0", "٣"])
+def test_a_text_that_is_no_usable_number_is_refused(value: str) -> None:
+    with pytest.raises(LaunchError, match=r"'ctx_size' .* must be a whole number") as e:
+        effective_options(make_request(block_manifest(), options={"ctx_size": value}))
+    assert len(e.value.message) < 200
+
+
+def test_an_option_of_the_recipes_own_section_that_it_does_not_know_is_noted() -> None:
+    settings = {"recipe_options": {"test-engine": {"temper": 1, "threads": 2}, "other": {"x": 1}}}
+    notes = effective_options(make_request(block_manifest(), settings=settings)).notes
+    assert notes == (
+        "option 'temper' of config.json, section 'test-engine', is unknown to this recipe, ignored",
+    )
