@@ -12,9 +12,9 @@ from lemonpod.discovery.paths import Scope
 from lemonpod.discovery.read import MAX_BYTES
 from lemonpod.discovery.trust import directory_problems, read_trusted
 from lemonpod.errors import ManifestError, UntrustedFileError
+from tests.users import NOBODY, bound_by_modes, open_folder
 
 ME = os.geteuid()
-NOBODY = 65534
 as_root = pytest.mark.skipif(ME != 0, reason="only root gives files away")
 
 
@@ -114,11 +114,12 @@ def test_a_file_that_is_gone_is_gone_and_not_untrusted(tmp_path: Path) -> None:
         read_trusted(tmp_path / "gone.json", Scope.USER_CONFIG, ME)
 
 
-@pytest.mark.skipif(ME == 0, reason="root opens everything")
-def test_a_file_that_cannot_be_opened_is_not_untrusted(manifest: Path) -> None:
-    manifest.chmod(0)
-    with pytest.raises(ManifestError, match="cannot open file") as refused:
-        read_trusted(manifest, Scope.USER_CONFIG, ME)
+def test_a_file_that_cannot_be_opened_is_not_untrusted() -> None:
+    with open_folder() as folder:
+        manifest = folder / "engine.json"
+        manifest.touch(mode=0)
+        with bound_by_modes(), pytest.raises(ManifestError, match="cannot open file") as refused:
+            read_trusted(manifest, Scope.USER_CONFIG, ME)
     assert not isinstance(refused.value, UntrustedFileError)
 
 

@@ -8,6 +8,7 @@ import pytest
 from lemonpod.models.checkpoint import locate, locate_all
 from lemonpod.models.entry import CheckpointRef, Origin
 from tests.unit.models.hub import hub_ref, make_repo
+from tests.users import bound_by_modes, open_folder
 
 
 def problem(hub: Path, text: str, origin: Origin = Origin.HUB, role: str = "main") -> str:
@@ -187,14 +188,15 @@ def test_m13_nothing_is_written(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folders} == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_m13_a_folder_that_may_not_be_read_says_so(tmp_path: Path) -> None:
-    snapshot = make_repo(tmp_path, "m.gguf")
-    snapshot.chmod(0)
-    try:
-        assert "Permission denied" in problem(tmp_path, "org/repo:m.gguf")
-    finally:
-        snapshot.chmod(0o755)
+def test_m13_a_folder_that_may_not_be_read_says_so() -> None:
+    with open_folder() as hub:
+        snapshot = make_repo(hub, "m.gguf")
+        snapshot.chmod(0)
+        try:
+            with bound_by_modes():
+                assert f"{snapshot}: cannot be read: Permission denied" in problem(hub, "org/repo:m.gguf")
+        finally:
+            snapshot.chmod(0o755)
 
 
 def test_a_further_checkpoint_is_also_looked_for_in_the_main_repository(tmp_path: Path) -> None:
