@@ -32,6 +32,7 @@ __all__ = [
     "Source",
     "built_in_collision",
     "changes",
+    "manifest_names",
     "scan",
 ]
 
@@ -139,11 +140,15 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
                 continue  # one directory under two names
             identities.add((status.st_dev, status.st_ino))
             distrust = directory_problems(path, scope, euid)
-            names = _manifest_names(path)
+            names = manifest_names(path)
         except FileNotFoundError:
             continue
         except OSError as error:
-            problem = Problem(location="", message=f"cannot read directory: {error.strerror}")
+            problem = Problem(
+                location="",
+                message=f"cannot read directory: {error.strerror}",
+                hint=f"let UID {euid} in, or use other folders",
+            )
             yield replace(before, scope=scope, unreadable=problem)
             continue
         files = (
@@ -158,7 +163,8 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
         )
 
 
-def _manifest_names(directory: Path) -> list[str]:
+def manifest_names(directory: Path) -> list[str]:
+    """The names of the files in `directory` that a scan takes for manifests; raises OSError."""
     names = os.listdir(directory)
     return sorted(
         name

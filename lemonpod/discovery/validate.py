@@ -110,10 +110,26 @@ def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset
             yield dropped[manifest.recipe]
     if manifest.variant_of is not None and manifest.variant_of not in LAUNCH_PLAN_BASES:
         yield Problem(location="variant_of", message=_no_base(manifest.variant_of, around, builtin))
+    yield from _without_effect(manifest)
     for path, template in templates_of(manifest):
         for token in template.tokens:
             if why := _never_has_a_value(token, template, path):
                 yield Problem(location=location(path), message=why[0], hint=why[1])
+
+
+def _without_effect(manifest: Manifest) -> Iterator[Problem]:
+    for system, blocks in manifest.platforms.items():
+        for accelerator, block in blocks.items():
+            path: DocumentPath = ("platforms", str(system), str(accelerator))
+            parts = {path: (block, [block, *block.arch.values()])}
+            parts |= {(*path, "arch", key): (part, [block, part]) for key, part in block.arch.items()}
+            for place, (part, together) in parts.items():
+                if part.stop_command_args and all(one.stop_command is None for one in together):
+                    yield Problem(
+                        location=location((*place, "stop_command_args")),
+                        message="'stop_command_args' has no effect without 'stop_command'",
+                        hint="name the program in 'stop_command'",
+                    )
 
 
 def _never_has_a_value(token: Token, template: Template, path: DocumentPath) -> tuple[str, str] | None:

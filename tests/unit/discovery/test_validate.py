@@ -163,3 +163,17 @@ def test_what_is_no_file_is_a_finding(machine: Machine, draft: Path) -> None:
     assert findings(machine, draft) == ["cannot open file: No such file or directory"]
     assert findings(machine, fifo) == ["not a regular file"]
     assert findings(machine, machine.config) == ["not a regular file"]
+
+
+def test_stop_arguments_without_a_stop_command_have_no_effect(machine: Machine, draft: Path) -> None:
+    def told(**block: Any) -> list[str]:
+        cpu = {"command": "engine", "args": [], "stop_command_args": ["-9"], **block}
+        (report,) = validated(machine, machine.write(draft, platforms={"linux": {"cpu": cpu}}))
+        return [problem.location for problem in report.problems]
+
+    assert told() == ["platforms.linux.cpu.stop_command_args"]
+    assert told(stop_command="kill") == []
+    assert told(arch={"gfx1": {"stop_command": "kill"}}) == []
+    other = {"gfx1": {"stop_command_args": ["-2"]}}
+    assert told(stop_command="kill", arch=other) == []
+    assert told(arch=other)[1] == "platforms.linux.cpu.arch.gfx1.stop_command_args"
