@@ -2,6 +2,7 @@
 
 LemonpodError
 ├─ ConfigError                  the server's own settings, folders or files
+│   └─ InvalidModelError        a model that cannot be registered as it was given
 ├─ ManifestError                what a manifest says; holds every problem of the file
 │   └─ UntrustedFileError       who may write the file that says it
 ├─ TokenError                   a template that does not parse, or a token without a usable value
@@ -75,6 +76,10 @@ class Problem:
 
 class ConfigError(LemonpodError):
     code = "config_invalid"
+
+
+class InvalidModelError(ConfigError):
+    code = "model_invalid"
 
 
 class ManifestError(LemonpodError):

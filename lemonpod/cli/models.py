@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +12,11 @@ from lemonpod.cli import local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.cli.values import parse_options
-from lemonpod.errors import ConfigError, RecipeNotFoundError
+from lemonpod.errors import ConfigError, InvalidModelError, LaunchError, RecipeNotFoundError
+
+if TYPE_CHECKING:
+    from lemonpod.contract.manifest import Manifest
+    from lemonpod.contract.vocabulary import JsonValue
 
 
 def register(
@@ -35,7 +40,10 @@ def register(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also if the recipe or the file is not there (yet).")
+        bool,
+        typer.Option(
+            "--force", help="Also if the recipe or the file is not there (yet), or they do not fit."
+        ),
     ] = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
@@ -46,8 +54,9 @@ def register(
 
     if checkpoint is not None and file is not None:
         raise typer.BadParameter("give either --checkpoint or --file, not both")
-    if file is not None and not file.exists() and not force:
-        raise ConfigError(f"there is no {file}", hint="--force registers it anyway")
+    if file is not None and not force:
+        _require(file)
+    options = parse_options(option or [])
     inventory = local.inventory(cache_dir, config_dir)
     descriptor = inventory.catalog.descriptors.get(recipe)
     if descriptor is None and not force:
@@ -56,6 +65,8 @@ def register(
             f"no manifest for recipe '{recipe}' is in use; there are: {known}",
             hint="`lemonpod backends --all` shows refused files; --force registers the model anyway",
         )
+    if descriptor is not None and not force:
+        _refuse_unfit(descriptor.manifest, label or [], options)
     main = checkpoint if file is None else str(file.absolute())
     written = write.register(
         local.folders(cache_dir, config_dir).config,
@@ -63,11 +74,46 @@ def register(
         recipe=recipe,
         checkpoints={} if main is None else {"main": main},
         labels=label or [],
-        recipe_options=parse_options(option or []),
+        recipe_options=options,
         free_checkpoints=descriptor is not None
         and descriptor.manifest.model_management is ModelManagement.SELF_MANAGED,
     )
     typer.echo(f"{'replaced' if written.replaced else 'registered'} {written.id} in {written.path}")
+
+
+def _require(file: Path) -> None:
+    try:
+        file.stat()
+    except FileNotFoundError:
+        raise ConfigError(f"there is no {file}", hint="--force registers it anyway") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{file}: cannot be read: {error.strerror}", hint="--force registers it anyway"
+        ) from error
+
+
+def _refuse_unfit(manifest: Manifest, labels: list[str], options: Mapping[str, JsonValue]) -> None:
+    """What every load would refuse or ignore is better said now."""
+    from lemonpod.contract.vocabulary import modes_of
+    from lemonpod.launch.options import accepted_options
+    from lemonpod.models.labels import labelled_mode
+
+    accepted = accepted_options(manifest)
+    if unknown := sorted(options.keys() - accepted):
+        raise LaunchError(
+            f"recipe '{manifest.recipe}' has no option '{unknown[0]}'",
+            hint=f"it takes: {', '.join(sorted(accepted))}; --force registers the model anyway",
+        )
+    try:
+        mode = labelled_mode(labels)
+    except ConfigError as error:
+        raise InvalidModelError(error.message, hint=error.hint) from error
+    if mode is not None and mode not in modes_of(manifest.capabilities):
+        raise LaunchError(
+            f"the labels say {mode}, but recipe '{manifest.recipe}' declares "
+            f"{', '.join(manifest.capabilities)}",
+            hint="take other labels or another recipe; --force registers the model anyway",
+        )
 
 
 def list_models(

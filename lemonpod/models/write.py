@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.errors import ConfigError
+from lemonpod.errors import ConfigError, InvalidModelError
 from lemonpod.models.checkpoint import check_syntax
 from lemonpod.models.entry import MAIN, Origin
 from lemonpod.models.json_file import parse_object, read_bytes
@@ -53,13 +53,18 @@ def register(
     recipe_options: Mapping[str, JsonValue] | None = None,
     free_checkpoints: bool = False,
 ) -> Registration:
-    """Write a model into the config folder's user_models.json; raises ConfigError and then changes nothing.
+    """Write a model into the config folder's user_models.json.
 
+    Raises InvalidModelError for a model that nobody could load, ConfigError where the file cannot be
+    written, and then changes nothing.
     `free_checkpoints` is for recipes that manage their own weights, whose checkpoints are theirs to read.
     The file is replaced in one step, under a lock that every `register` takes.
     """
-    model_id = canonical_id(name)
-    entry = _entry(name, recipe, checkpoints, labels, recipe_options or {}, free_checkpoints)
+    try:
+        model_id = canonical_id(name)
+        entry = _entry(name, recipe, checkpoints, labels, recipe_options or {}, free_checkpoints)
+    except ConfigError as error:
+        raise InvalidModelError(error.message, hint=error.hint) from error
     with _edited(config_dir / USER_MODELS) as (path, document):
         keys = [key for key in document if bare_name(key) == bare_name(name)]
         key = keys[0] if keys else bare_name(name)
