@@ -6,6 +6,8 @@ the server's imports.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import traceback
@@ -19,6 +21,7 @@ from lemonpod.cli import backends, demo, engines, host, manifest, models, serve
 
 EXIT_OK: Final = 0
 EXIT_FINDINGS: Final = 1
+EXIT_USAGE: Final = 2
 EXIT_ENVIRONMENT: Final = 3
 EXIT_BUG: Final = 70
 EXIT_INTERRUPTED: Final = 130
@@ -27,9 +30,25 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_CODES: Final[dict[type[BaseException], int]] = {
     errors.LemonpodError: EXIT_FINDINGS,
     errors.ConfigError: EXIT_ENVIRONMENT,
+    errors.InvalidModelError: EXIT_USAGE,
     errors.NoPortError: EXIT_ENVIRONMENT,
     errors.SpawnError: EXIT_ENVIRONMENT,
 }
+
+# What no command can be blamed for: a full disk, a file that is not ours, too many open files.
+_OF_THE_MACHINE: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
 
 app = typer.Typer(
     name="lemonpod",
@@ -71,17 +90,33 @@ def options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error becomes one readable message."""
+    _open_streams()
+    code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        code = _machine_error(error)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         app(args=list(arguments), prog_name="lemonpod")
     except SystemExit as done:
+        # A reader of our output that goes away, as `head` does, is one of those that Typer and Rich end for.
+        if isinstance(done.__context__, BrokenPipeError):
+            _drop_output()
+            return EXIT_OK
         # Typer has printed what it has to say, of wrong usage (2) and of Ctrl-C, which it calls an abort.
         interrupted = isinstance(done.__context__, typer.Abort)
         return EXIT_INTERRUPTED if interrupted else int(done.code or EXIT_OK)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does. Nothing may be written at exit any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_OK
     except errors.ManifestError as error:
         for problem in error.problems:
@@ -92,11 +127,36 @@ def run(arguments: Sequence[str]) -> int:
         if error.hint:
             typer.echo(f"  hint: {error.hint}", err=True)
         return exit_code(error)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+            return _machine_error(error)
         traceback.print_exc()
         typer.echo("error: this is a bug in lemonpod, please report it with the lines above", err=True)
         return EXIT_BUG
     return EXIT_OK
+
+
+def _open_streams() -> None:
+    """Streams for any text: a name that the terminal cannot show must not cost the rest of the answer."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Nobody takes our output any more; what is left of it must not be an error at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _machine_error(error: OSError) -> int:
+    where = f"{error.filename}: " if error.filename else ""
+    typer.echo(f"error: {where}{error.strerror}", err=True)
+    return EXIT_ENVIRONMENT
 
 
 def exit_code(error: BaseException) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -33,11 +33,13 @@ class Client:
         self._port = port
         self._key = api_key or os.environ.get("LEMONADE_ADMIN_API_KEY") or os.environ.get("LEMONADE_API_KEY")
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        return self._json("GET", _with_query(path, query), None)
+    def get(self, path: str, *, holding: Collection[str] = ()) -> dict[str, Any]:
+        """The answer, an object; raises ConfigError unless it holds the keys that are asked for."""
+        return self._json("GET", path, None, holding)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        return self._json("POST", path, body)
+    def post(self, path: str, body: Mapping[str, Any], *, holding: Collection[str] = ()) -> dict[str, Any]:
+        """As `get`."""
+        return self._json("POST", path, body, holding)
 
     def lines(
         self,
@@ -50,29 +52,61 @@ class Client:
         """The answer's lines as they arrive. Leaving the loop closes the connection."""
         connection, response = self._send(method, _with_query(path, query), body)
         with closing(connection):
-            while line := response.readline():
+            while line := self._received(response.readline):
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
 
-    def _json(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def parse(self, text: str | bytes, holding: Collection[str] = ()) -> dict[str, Any]:
+        """An object that the server sent; raises ConfigError where no server of ours would send that."""
+        try:
+            document = json.loads(text)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not document.keys() >= set(holding):
+            raise ConfigError(
+                f"what answers on {self._host}:{self._port} is no lemonpod server",
+                hint="say where it is with --host and --port",
+            )
+        return document
+
+    def _json(
+        self, method: str, path: str, body: Mapping[str, Any] | None, holding: Collection[str]
+    ) -> dict[str, Any]:
         connection, response = self._send(method, path, body)
         with closing(connection):
-            return json.loads(response.read() or b"null")
+            return self.parse(self._received(response.read), holding)
+
+    def _received(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ConfigError(
+                f"the server on {self._host}:{self._port} broke off its answer: {error}",
+                hint="does it still run? `lemonpod status` says so",
+            ) from error
 
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT)
+        if self._key and not (self._key.isascii() and self._key.isprintable()):
+            raise ConfigError("the API key holds a character that cannot be sent", hint="copy it anew")
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        connection = None
         try:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT)
             connection.connect()
             # A load or a long prompt may take minutes: only connecting has a limit.
             connection.sock.settimeout(None)
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
+        except (
+            OSError,
+            http.client.HTTPException,
+            UnicodeError,
+        ) as error:  # UnicodeError: of the host's name
+            if connection is not None:
+                connection.close()
             raise ConfigError(
                 f"no lemonpod server answers on {self._host}:{self._port}: {error}",
                 hint="start one with `lemonpod serve`, or say where it is with --host and --port",
@@ -88,11 +122,16 @@ def _with_query(path: str, query: Mapping[str, str] | None) -> str:
 
 
 def _server_error(response: http.client.HTTPResponse) -> ServerError:
-    text = response.read().decode("utf-8", "replace")
+    try:
+        text = response.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):  # the status says enough
+        text = ""
     try:
         error = json.loads(text)["error"]
         message = error if isinstance(error, str) else error["message"]
     except (ValueError, KeyError, TypeError):
+        message = None
+    if not isinstance(message, str):
         message = text.strip() or f"{response.status} {response.reason}"
     retry = response.headers.get("Retry-After")
     hint = f"try again in {retry} s" if retry else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import closing
@@ -13,6 +12,7 @@ import typer
 from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, ServerPort
 from lemonpod.cli.output import print_json, print_table, spinner
 from lemonpod.cli.values import parse_options
+from lemonpod.errors import UpstreamError
 
 _Model = Annotated[str, typer.Argument(help="A registered model, as `lemonpod list` shows it.")]
 
@@ -35,7 +35,7 @@ def load(
     body |= {"model_name": model} | ({"save_options": True} if save_options else {})
     started = time.monotonic()
     with spinner(f"Loading {model}"):
-        answer = Client(host, port, api_key).post("/api/v1/load", body)
+        answer = Client(host, port, api_key).post("/api/v1/load", body, holding=["model_name"])
     typer.echo(f"{answer['model_name']} is ready after {time.monotonic() - started:.1f} s")
 
 
@@ -50,7 +50,7 @@ def unload(
 
     with spinner("Unloading"):
         answer = Client(host, port, api_key).post(
-            "/api/v1/unload", {} if model is None else {"model_name": model}
+            "/api/v1/unload", {} if model is None else {"model_name": model}, holding=["message"]
         )
     typer.echo(answer["message"])
 
@@ -69,7 +69,9 @@ def run(
     from lemonpod.cli.client import Client
 
     if prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = "" if sys.stdin is None else sys.stdin.read()
+    # Whatever bytes came in, only characters go out.
+    prompt = prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": "user", "content": prompt}],
@@ -77,18 +79,24 @@ def run(
     }
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
-    with closing(Client(host, port, api_key).lines("POST", "/api/v1/chat/completions", body=body)) as lines:
+    client = Client(host, port, api_key)
+    complete = False
+    with closing(client.lines("POST", "/api/v1/chat/completions", body=body)) as lines:
         for line in lines:
-            if not line.startswith("data:") or line == "data: [DONE]":
+            complete = complete or line == "data: [DONE]"
+            if not line.startswith("data:") or complete:
                 continue
-            event = json.loads(line.removeprefix("data:"))
+            event = client.parse(line.removeprefix("data:"))
             if error := event.get("error"):
-                typer.echo(f"\nerror: {error['message']}", err=True)
+                message = error["message"] if isinstance(error, dict) and "message" in error else error
+                typer.echo(f"\nerror: {message}", err=True)
                 raise typer.Exit(1)
-            for choice in event.get("choices", []):
-                typer.echo(choice.get("delta", {}).get("content") or "", nl=False)
+            for choice in event.get("choices") or []:
+                typer.echo((choice.get("delta") or {}).get("content") or "", nl=False)
                 sys.stdout.flush()
     typer.echo()
+    if not complete:
+        raise UpstreamError("the answer broke off before its end", hint="`lemonpod status` says what runs")
 
 
 def status(
@@ -100,7 +108,7 @@ def status(
     """Show what the server runs."""
     from lemonpod.cli.client import Client
 
-    health = Client(host, port, api_key).get("/api/v1/health")
+    health = Client(host, port, api_key).get("/api/v1/health", holding=["version", "all_models_loaded"])
     if as_json:
         print_json(health)
         return
@@ -111,13 +119,13 @@ def status(
         [
             (
                 item["model_name"],
-                item["recipe"],
-                item["status"],
-                item["pid"],
-                f"{now - item['last_use'] / 1000:.0f} s ago" if item["last_use"] else None,
+                item.get("recipe"),
+                item.get("status"),
+                item.get("pid"),
+                f"{now - item['last_use'] / 1000:.0f} s ago" if item.get("last_use") else None,
                 item.get("reason"),
             )
-            for item in [*health["all_models_loaded"], *health["failed_models"]]
+            for item in [*health["all_models_loaded"], *health.get("failed_models", [])]
         ],
         empty="No model is loaded; the first request for one loads it.",
     )
@@ -139,6 +147,7 @@ def logs(
     query = {"model": model} | ({"follow": "1"} if follow else {})
     if tail is not None:
         query["tail"] = str(tail)
-    with closing(Client(host, port, api_key).lines("GET", "/internal/logs", query=query)) as lines:
+    client = Client(host, port, api_key)
+    with closing(client.lines("GET", "/internal/logs", query=query)) as lines:
         for line in lines:
-            typer.echo(json.loads(line)["line"])
+            typer.echo(client.parse(line, holding=["line"])["line"])

@@ -42,7 +42,7 @@ def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) 
     yield _folder("config folder", folders.config)
     yield _folder("cache folder", folders.cache)
     hub = hub_dir(environ, settings.models_dir)
-    yield Check(name="model cache", ok=True, found=f"{hub}{'' if hub.is_dir() else ' (not there yet)'}")
+    yield _hub(hub)
     inventory = bootstrap.local_inventory(folders, environ)
     yield from _manifests(inventory)
     yield from _models(inventory, settings.engine.first_port, environ)
@@ -50,14 +50,31 @@ def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) 
 
 
 def _folder(name: str, path: Path) -> Check:
-    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    # Where something is in the way, what is above it counts as the last that exists.
+    existing = next(folder for folder in (path, *path.parents) if os.path.exists(folder))
     if not existing.is_dir():
         return Check(name=name, ok=False, found=f"{existing} is a file", fix=f"move {existing} away")
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
+        if existing == path:
+            return Check(name=name, ok=False, found=f"{path} cannot be written", fix=f"chown or chmod {path}")
         return Check(
-            name=name, ok=False, found=f"{existing} cannot be written", fix=f"chown or chmod {existing}"
+            name=name,
+            ok=False,
+            found=f"{path} cannot be made or reached: {existing} is not open to UID {os.geteuid()}",
+            fix=f"make {path} and give it to this user, or name another folder",
         )
     return Check(name=name, ok=True, found=f"{path}{'' if path == existing else ' (not there yet)'}")
+
+
+def _hub(hub: Path) -> Check:
+    try:
+        os.scandir(hub).close()
+    except FileNotFoundError:
+        return Check(name="model cache", ok=True, found=f"{hub} (not there yet)")
+    except OSError as error:
+        found = f"{hub} cannot be read: {error.strerror}"
+        return Check(name="model cache", ok=False, found=found, fix="chown or chmod it, or set HF_HUB_CACHE")
+    return Check(name="model cache", ok=True, found=str(hub))
 
 
 def _manifests(inventory: Inventory) -> Iterator[Check]:
@@ -110,11 +127,11 @@ def _server(host: str, port: int) -> Check:
     try:
         with socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT):
             pass
-    except OSError:
+    except (OSError, UnicodeError):  # UnicodeError: no name of a host
         return Check(name="server", ok=True, found=f"none runs on {host}:{port}; `lemonpod serve` starts one")
     try:
-        Client(host, port, None).get("/live")
-    except (LemonpodError, ValueError) as error:
+        Client(host, port, None).get("/live", holding=["status"])
+    except LemonpodError as error:
         return Check(
             name="server",
             ok=False,

@@ -45,6 +45,7 @@ def doctor(
     """Examine folders, manifests, models and the server, and say what to do. Exits 1 on any finding."""
     from lemonpod.cli.examine import examine
 
+    local.keep_the_log_quiet()
     checks = list(examine(local.folders(cache_dir, config_dir), host, port, os.environ))
     if as_json:
         print_json([{"check": c.name, "ok": c.ok, "found": c.found, "fix": c.fix} for c in checks])

@@ -20,10 +20,14 @@ def folders(cache_dir: Path | None, config_dir: Path | None) -> Folders:
 
 def inventory(cache_dir: Path | None, config_dir: Path | None) -> Inventory:
     """The recipes and models that a server with these folders would serve."""
-    import logging
-
     from lemonpod import bootstrap
 
-    # A command shows what was refused itself, where somebody asks for it.
-    logging.getLogger("lemonpod").addHandler(logging.NullHandler())
+    keep_the_log_quiet()
     return bootstrap.local_inventory(folders(cache_dir, config_dir), os.environ)
+
+
+def keep_the_log_quiet() -> None:
+    """A command shows what was refused itself, where somebody asks for it."""
+    import logging
+
+    logging.getLogger("lemonpod").addHandler(logging.NullHandler())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from lemonpod.cli import local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.cli.values import parse_options
+from lemonpod.errors import ConfigError
 
 app = typer.Typer(help="Check manifests and see what they would start.", no_args_is_help=True)
 
@@ -24,10 +26,8 @@ def validate(
     config_dir: ConfigDir = None,
 ) -> None:
     """Report everything wrong with manifests, also what would only fail at load. Exits 1 on any finding."""
-    from lemonpod.discovery.read import SUFFIXES
-
     inventory = local.inventory(cache_dir, config_dir)
-    reports = inventory.validate(list(_manifest_files(files, SUFFIXES)))
+    reports = inventory.validate(list(_manifest_files(files)))
     if as_json:
         rows: list[dict[str, Any]] = [
             {
@@ -48,16 +48,21 @@ def validate(
         raise typer.Exit(1)
 
 
-def _manifest_files(given: Iterable[Path], suffixes: Collection[str]) -> Iterator[Path]:
-    """The files themselves, and the manifests of a folder."""
+def _manifest_files(given: Iterable[Path]) -> Iterator[Path]:
+    """The files themselves, and of a folder what discovery would look at."""
+    from lemonpod.discovery.catalog import manifest_names
+
     for path in given:
-        if not path.is_dir():
+        if not os.path.isdir(path):  # nor one that cannot be reached, of which its report tells
             yield path
             continue
-        found = sorted(file for file in path.iterdir() if file.suffix in suffixes)
-        if not found:
+        try:
+            names = manifest_names(path)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot read directory: {error.strerror}") from error
+        if not names:
             raise typer.BadParameter(f"no manifest in the folder {path}", param_hint="FILES")
-        yield from found
+        yield from (path / name for name in names)
 
 
 @app.command()
@@ -68,7 +73,7 @@ def plan(
         list[str] | None,
         typer.Option("--option", help="A load option as NAME=VALUE; may be given again.", show_default=False),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port to plan with.")] = 8001,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to plan with.")] = 8001,
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,

@@ -11,7 +11,8 @@ ServerHost = Annotated[
     str, typer.Option("--host", envvar="LEMONADE_HOST", help="Host the server listens on.")
 ]
 ServerPort = Annotated[
-    int, typer.Option("--port", envvar="LEMONADE_PORT", help="Port the server listens on.")
+    int,
+    typer.Option("--port", envvar="LEMONADE_PORT", min=1, max=65535, help="Port the server listens on."),
 ]
 ApiKey = Annotated[
     str | None,

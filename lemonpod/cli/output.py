@@ -13,8 +13,12 @@ from lemonpod.errors import Problem
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, alone."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
-    sys.stdout.write("\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a terminal of few characters, or a file name that is no text
+        text = json.dumps(value, indent=2, default=str)
+    sys.stdout.write(f"{text}\n")
 
 
 def problems_as_json(problems: Iterable[Problem]) -> list[dict[str, str | None]]:
@@ -37,11 +41,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("-" if cell in (None, "") else str(cell)) for cell in row))
+        table.add_row(*(Text("-" if cell in (None, "") else _printable(str(cell))) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=max(console.width, 400))
     console.print(table)
+
+
+def _printable(text: str) -> str:
+    """The text without what a terminal would obey, as escape sequences in a name."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from typing import NoReturn
 
 import typer
 
@@ -20,7 +22,18 @@ def parse_options(arguments: Sequence[str]) -> dict[str, JsonValue]:
         if name in options:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="--option")
         try:
-            options[name] = json.loads(text)
+            options[name] = json.loads(text, parse_constant=_no_json, parse_float=_finite)
         except ValueError:
             options[name] = text
     return options
+
+
+def _no_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is out of range")
+    return number

@@ -11,6 +11,7 @@ import pytest
 
 from lemonpod import __version__, errors
 from lemonpod.cli.app import EXIT_CODES, exit_code, run
+from lemonpod.cli.values import parse_options
 from tests.factories import make_document
 
 
@@ -34,8 +35,8 @@ def test_every_error_has_an_exit_code() -> None:
 
     assert len(kinds) > 20
     for kind in kinds:
-        assert exit_code(kind.__new__(kind)) in {1, 3}
-    assert set(EXIT_CODES.values()) == {1, 3}
+        assert exit_code(kind.__new__(kind)) in {1, 2, 3}
+    assert set(EXIT_CODES.values()) == {1, 2, 3}
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +177,9 @@ def test_register_list_plan_without_a_server(
     [
         (["--recipe", "nosuch"], "no manifest for recipe 'nosuch' is in use"),
         (["--recipe", "test-engine", "--file", "/no/such"], "there is no /no/such"),
-        (["--recipe", "test-engine", "--checkpoint", "a/b:../c"], "'..'"),
+        (["--recipe", "test-engine", "--file", "/" + "n" * 300], "cannot be read: File name too long"),
+        (["--recipe", "test-engine", "--option", "ctx=1"], "recipe 'test-engine' has no option 'ctx'"),
+        (["--recipe", "test-engine", "--label", "tts"], "the labels say tts, but recipe 'test-engine'"),
     ],
 )
 def test_register_refuses_what_cannot_work(
@@ -190,8 +193,29 @@ def test_register_refuses_what_cannot_work(
     assert not (backends.parent / "user_models.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m", "--checkpoint", "a/b:../c"], "'..'"),
+        (["m", "--checkpoint", "c"], "neither 'org/repo'"),
+        (["extra.m"], "the prefix 'extra.' is reserved"),
+        (["m", "--label", "tts", "--label", "image"], "stand for different modes"),
+    ],
+)
+def test_a_model_that_cannot_be_is_wrong_usage(
+    arguments: list[str], message: str, backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "e.json", make_document())
+
+    assert run(["register", "--recipe", "test-engine", *arguments]) == 2
+
+    assert message in capsys.readouterr().err
+    assert not (backends.parent / "user_models.json").exists()
+
+
 def test_register_force_comes_before_the_recipe(backends: Path) -> None:
-    assert run(["register", "m", "--recipe", "later", "--file", "/no/such", "--force"]) == 0
+    options = ["--option", "new=1", "--label", "tts"]
+    assert run(["register", "m", "--recipe", "later", "--file", "/no/such", *options, "--force"]) == 0
     assert json.loads((backends.parent / "user_models.json").read_text())["m"]["recipe"] == "later"
 
 
@@ -219,3 +243,28 @@ def test_doctor_is_1_on_a_finding_and_gives_the_fix(
     failed = [check for check in json.loads(capsys.readouterr().out) if not check["ok"]]
     assert [str(backends / "e.json") in check["check"] for check in failed] == [True, False]
     assert "chmod go-w" in failed[0]["fix"]
+
+
+def test_validate_of_a_folder_looks_at_what_discovery_looks_at(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "UPPER.JSON", make_document())
+    for ignored in (".hidden.json", "#saved.json", "~copy.json", "notes.txt"):
+        (backends / ignored).write_text("{")
+
+    assert run(["manifest", "validate", str(backends)]) == 0
+    assert capsys.readouterr().out == f"{backends / 'UPPER.JSON'}: ok\n"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_an_option_that_is_no_json_is_a_text(value: str) -> None:
+    assert parse_options([f"x={value}", "y=1.5"]) == {"x": value, "y": 1.5}
+
+
+def test_doctor_says_everything_in_its_answer(backends: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(backends / "bad.json", make_document(slot_policy="none"))
+
+    assert run(["doctor", "--port", "1"]) == 1
+    printed = capsys.readouterr()
+    assert "invalid 'slot_policy'" in printed.out
+    assert printed.err == ""
