@@ -6,9 +6,11 @@ object of its own, `"lemonpod": {"stop_grace": 5, …}`. A key that nobody knows
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -194,10 +196,19 @@ def _xdg(environ: Mapping[str, str], name: str, below_home: str) -> Path:
     value = environ.get(name, "")
     if value.startswith("/"):
         return Path(value)
-    home = environ.get("HOME") or os.path.expanduser("~")
-    if home == "~":  # neither the environment nor the user database knows one
+    home = home_folder(environ)
+    if home is None:
         raise ConfigError("this user has no home folder", hint=f"set HOME, or {name} to an absolute path")
     return Path(home) / below_home
+
+
+def home_folder(environ: Mapping[str, str]) -> str | None:
+    """The user's home, if the environment or else the user database knows one."""
+    if home := environ.get("HOME"):
+        return home
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_dir
+    return None
 
 
 def _list(text: str) -> Iterable[str]:

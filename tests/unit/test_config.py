@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -185,12 +187,22 @@ def test_a_cache_folder_alone_holds_the_config_too() -> None:
 
 
 def test_without_a_home_the_folders_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
     named = {"XDG_CACHE_HOME": "/c", "XDG_CONFIG_HOME": "/x"}
 
     assert find_folders(named) == Folders(cache=Path("/c/lemonade"), config=Path("/x/lemonade"))
     with pytest.raises(ConfigError, match="this user has no home folder"):
         find_folders({"XDG_CACHE_HOME": "/c"})
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_a_home_that_the_environment_does_not_name_is_the_users_own(environ: dict[str, str]) -> None:
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+    assert find_folders(environ).config == home / ".config/lemonade"
 
 
 def test_the_home_of_a_user_that_there_is_not_is_refused() -> None:
