@@ -170,7 +170,7 @@ def load_settings(
         raise ConfigError(f"port must be between 0 and 65535, not {chosen_port}")
     return Settings(
         folders=folders,
-        host=host or options.get("host", DEFAULT_HOST),
+        host=_checked_host(host or options.get("host", DEFAULT_HOST)),
         port=chosen_port,
         log_level=level,
         models_dir=options.get("models_dir", "auto"),
@@ -179,6 +179,17 @@ def load_settings(
         engine=engine,
         gateway=gateway,
     )
+
+
+def _checked_host(host: str) -> str:
+    """The host, unless no machine can be called that; whether one is, listening will show."""
+    labels = host.rstrip(".").split(".")
+    if not host.isascii() or not all(0 < len(label) < 64 for label in labels):
+        try:
+            host.encode("idna")
+        except UnicodeError as error:
+            raise ConfigError(f"host {host!r} is no name or address of a machine") from error
+    return host
 
 
 def _first(environ: Mapping[str, str], *names: str) -> Path | None:

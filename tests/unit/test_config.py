@@ -70,6 +70,8 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
     [
         ({"prot": 1}, "unknown key 'prot' (did you mean 'port'?)"),
         ({"port": "13305"}, "port must be of type int, not '13305'"),
+        ({"host": "a..b"}, "host 'a..b' is no name or address of a machine"),
+        ({"host": "é" * 80}, "is no name or address of a machine"),
         ({"port": True}, "port must be of type int, not True"),
         ({"port": 70000}, "port must be between 0 and 65535"),
         ({"log_level": "loud"}, "log_level must be one of"),
@@ -119,6 +121,11 @@ def test_a_byte_order_mark_is_let_through(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('\ufeff{"port": 1}', encoding="utf-8")
 
     assert load(tmp_path).port == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0", "::", "::1", "example.org.", "bücher.example"])
+def test_any_name_or_address_may_be_the_host(tmp_path: Path, host: str) -> None:
+    assert load_settings({}, Folders(cache=tmp_path, config=tmp_path), host=host).host == host
 
 
 def test_keys_and_origins_come_from_the_environment(tmp_path: Path) -> None:
