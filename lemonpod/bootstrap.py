@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from pathlib import Path
 
-from lemonpod.config import Folders, Settings, load_settings
+from lemonpod.config import Folders, Settings, home_folder, load_settings
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
 from lemonpod.discovery.paths import discovery_paths
 from lemonpod.host.detect import detect
@@ -40,8 +40,11 @@ def local_inventory(folders: Folders, environ: Mapping[str, str]) -> Inventory:
 def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
     facts = detect()
     hub = hub_dir(environ, settings.models_dir)
+    # Manifests are looked for in the same home as the settings.
+    home = home_folder(environ)
+    places = {**environ, "HOME": home} if home else environ
     return Inventory(
-        paths=discovery_paths(environ, os=facts.os, shipped=shipped_manifests()),
+        paths=discovery_paths(places, os=facts.os, shipped=shipped_manifests()),
         registry=ModelRegistry(settings.folders.config),
         hub=hub,
         facts=facts,

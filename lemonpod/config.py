@@ -6,9 +6,11 @@ object of its own, `"lemonpod": {"stop_grace": 5, …}`. A key that nobody knows
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -151,9 +153,8 @@ def load_settings(
     engine = _override(engine, _watchdog(environ), "environment")
     if not 1 <= engine.first_port <= engine.last_port <= 65535:
         raise ConfigError(
-            f"lemonpod.first_port {engine.first_port} and lemonpod.last_port {engine.last_port} are no range "
-            "of ports",
-            hint="1 to 65535, the first not above the last",
+            f"lemonpod.first_port: {engine.first_port} to {engine.last_port} is no range of ports",
+            hint="both lie between 1 and 65535, and the first is not above the last",
         )
     gateway = replace(
         gateway,
@@ -169,7 +170,7 @@ def load_settings(
         raise ConfigError(f"port must be between 0 and 65535, not {chosen_port}")
     return Settings(
         folders=folders,
-        host=host or options.get("host", DEFAULT_HOST),
+        host=_checked_host(host or options.get("host", DEFAULT_HOST)),
         port=chosen_port,
         log_level=level,
         models_dir=options.get("models_dir", "auto"),
@@ -178,6 +179,17 @@ def load_settings(
         engine=engine,
         gateway=gateway,
     )
+
+
+def _checked_host(host: str) -> str:
+    """The host, unless no machine can be called that; whether one is, listening will show."""
+    labels = host.rstrip(".").split(".")
+    if not host.isascii() or not all(0 < len(label) < 64 for label in labels):
+        try:
+            host.encode("idna")
+        except UnicodeError as error:
+            raise ConfigError(f"host {host!r} is no name or address of a machine") from error
+    return host
 
 
 def _first(environ: Mapping[str, str], *names: str) -> Path | None:
@@ -195,10 +207,19 @@ def _xdg(environ: Mapping[str, str], name: str, below_home: str) -> Path:
     value = environ.get(name, "")
     if value.startswith("/"):
         return Path(value)
-    home = environ.get("HOME") or os.path.expanduser("~")
-    if home == "~":  # neither the environment nor the user database knows one
+    home = home_folder(environ)
+    if home is None:
         raise ConfigError("this user has no home folder", hint=f"set HOME, or {name} to an absolute path")
     return Path(home) / below_home
+
+
+def home_folder(environ: Mapping[str, str]) -> str | None:
+    """The user's home, if the environment or else the user database knows one."""
+    if home := environ.get("HOME"):
+        return home
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_dir
+    return None
 
 
 def _list(text: str) -> Iterable[str]:

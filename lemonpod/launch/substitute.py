@@ -57,6 +57,6 @@ def _value(token: Token, lookup: Lookup) -> str:
     if value.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(value):
         raise TokenError(
             f"token '{Token(token.name, token.argument)}' resolved to a value starting with '-'",
-            hint="only whole negative numbers may; an option for the engine goes into 'args'",
+            hint="only negative numbers may; an option for the engine goes into 'args'",
         )
     return value

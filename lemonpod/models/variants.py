@@ -30,14 +30,14 @@ def pick(files: Sequence[str], variant: str, role: str) -> str | None:
             return models[0]
         return "" if files and role != MMPROJ else None
     if variant in files:
-        return variant
+        return _first_shard(variant, files)
     wanted = variant.casefold()
     for named in (
         [name for name in files if PurePosixPath(name).name == variant],
         [name for name in files if wanted in {name.casefold(), PurePosixPath(name).name.casefold()}],
     ):
         if named:
-            return _only(named, variant)
+            return _first_shard(_only(named, variant), files)
     if _is_gguf(variant):
         return None  # a file was named, and it is not there: nothing else will do
     quant = re.escape(variant)
@@ -89,6 +89,13 @@ def _first_shards(names: Iterable[str]) -> list[str]:
         match = _SHARD.fullmatch(name)
         firsts.setdefault(f"{match[1]}-of-{match[3]}" if match else name, name)
     return list(firsts.values())
+
+
+def _first_shard(name: str, files: Sequence[str]) -> str:
+    """The shard that engines open, whichever of them was named."""
+    folder, slash, base = name.rpartition("/")
+    first = f"{folder}{slash}{shards(base)[0]}"
+    return first if first in files else name
 
 
 def _folder(files: Sequence[str], wanted: str) -> str | None:

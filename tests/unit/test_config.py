@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,8 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
     [
         ({"prot": 1}, "unknown key 'prot' (did you mean 'port'?)"),
         ({"port": "13305"}, "port must be of type int, not '13305'"),
+        ({"host": "a..b"}, "host 'a..b' is no name or address of a machine"),
+        ({"host": "é" * 80}, "is no name or address of a machine"),
         ({"port": True}, "port must be of type int, not True"),
         ({"port": 70000}, "port must be between 0 and 65535"),
         ({"log_level": "loud"}, "log_level must be one of"),
@@ -75,12 +79,9 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"lemonpod": {"stop_grace": "5"}}, "lemonpod.stop_grace must be a float, not '5'"),
         ({"lemonpod": {"watchdog": 1}}, "lemonpod.watchdog must be a bool, not 1"),
         ({"lemonpod": {"stop_grace": -1}}, "must not be negative"),
+        ({"lemonpod": {"first_port": 9000}}, "9000 to 8999 is no range of ports"),
+        ({"lemonpod": {"first_port": 0}}, "0 to 8999 is no range of ports"),
         ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
-        (
-            {"lemonpod": {"first_port": 9001, "last_port": 9000}},
-            "first_port 9001 and lemonpod.last_port 9000",
-        ),
-        ({"lemonpod": {"last_port": 70000}}, "are no range of ports (1 to 65535"),
         ({"lemonpd": {"first_port": 9000}}, "unknown key 'lemonpd' (did you mean 'lemonpod'?)"),
         ({"models_dir": "a\0b"}, "models_dir holds a NUL character"),
         ([], "must hold a JSON object"),
@@ -120,6 +121,11 @@ def test_a_byte_order_mark_is_let_through(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('\ufeff{"port": 1}', encoding="utf-8")
 
     assert load(tmp_path).port == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0", "::", "::1", "example.org.", "bücher.example"])
+def test_any_name_or_address_may_be_the_host(tmp_path: Path, host: str) -> None:
+    assert load_settings({}, Folders(cache=tmp_path, config=tmp_path), host=host).host == host
 
 
 def test_keys_and_origins_come_from_the_environment(tmp_path: Path) -> None:
@@ -188,12 +194,22 @@ def test_a_cache_folder_alone_holds_the_config_too() -> None:
 
 
 def test_without_a_home_the_folders_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
     named = {"XDG_CACHE_HOME": "/c", "XDG_CONFIG_HOME": "/x"}
 
     assert find_folders(named) == Folders(cache=Path("/c/lemonade"), config=Path("/x/lemonade"))
     with pytest.raises(ConfigError, match="this user has no home folder"):
         find_folders({"XDG_CACHE_HOME": "/c"})
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_a_home_that_the_environment_does_not_name_is_the_users_own(environ: dict[str, str]) -> None:
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+    assert find_folders(environ).config == home / ".config/lemonade"
 
 
 def test_the_home_of_a_user_that_there_is_not_is_refused() -> None:

@@ -270,3 +270,18 @@ def test_doctor_says_everything_in_its_answer(backends: Path, capsys: pytest.Cap
     printed = capsys.readouterr()
     assert "invalid 'slot_policy'" in printed.out
     assert printed.err == ""
+
+
+def test_without_home_the_manifests_of_the_users_own_home_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("lemonpod.bootstrap.home_folder", lambda environ: str(tmp_path))
+    monkeypatch.setattr("lemonpod.config.home_folder", lambda environ: str(tmp_path))
+    folder = tmp_path / ".config/lemonade/backends"
+    folder.mkdir(parents=True)
+    write(folder / "e.json", make_document())
+
+    assert run(["backends", "--json"]) == 0
+    recipes = json.loads(capsys.readouterr().out)["recipes"]
+    assert str(folder / "e.json") in [recipe["path"] for recipe in recipes]

@@ -56,6 +56,10 @@ DIFFUSERS = [
         (SHARDED, "Q4_K_M", "main", SHARDED[0]),
         (SHARDED, "q8_0", "main", SHARDED[2]),
         (["q4/a-00001-of-00002.gguf", "q4/a-00002-of-00002.gguf"], "Q4", "main", "q4/a-00001-of-00002.gguf"),
+        # engines open the first shard, whichever is named
+        (SHARDED, SHARDED[1], "main", SHARDED[0]),
+        (SHARDED, "M-Q8_0-00002-of-00002.gguf", "main", SHARDED[2]),
+        (["m-00002-of-00002.gguf"], "m-00002-of-00002.gguf", "main", "m-00002-of-00002.gguf"),
         (["x/BF16/m.gguf"], "bf16", "main", "x/BF16/m.gguf"),
         (["deep/er/m-Q4_0.gguf"], "m-Q4_0.gguf", "main", "deep/er/m-Q4_0.gguf"),
         (["deep/er/m-Q4_0.gguf"], "deep/er/m-Q4_0.gguf", "main", "deep/er/m-Q4_0.gguf"),
