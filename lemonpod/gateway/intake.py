@@ -16,6 +16,7 @@ from lemonpod.contract.vocabulary import Body, Capability
 from lemonpod.errors import MalformedRequestError, RequestTimeoutError, RequestTooLargeError
 from lemonpod.gateway import keys
 from lemonpod.gateway.headers import media_type
+from lemonpod.gateway.inflate import Inflater
 from lemonpod.gateway.json_body import JsonBody, peek
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
@@ -23,8 +24,7 @@ from lemonpod.gateway.settings import GatewaySettings
 
 _IN_MEMORY: Final = 1 << 20
 _CHUNK: Final = 256 << 10
-# What aiohttp inflates on its own, for any client; other codings would reach us as they are.
-_INFLATED: Final = frozenset({"", "identity", "gzip", "deflate"})
+_PLAIN: Final = frozenset({"", "identity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ async def _unspool(upload: Upload) -> AsyncIterator[bytes]:
 
 async def _pieces(request: web.Request, limit: int, name: str, pause: float) -> AsyncIterator[bytes]:
     """The body as it arrives, inflated; a Content-Length is believed only where it is too long already."""
-    if request.headers.get("Content-Encoding", "").strip().lower() not in _INFLATED:
-        raise MalformedRequestError("The request body's Content-Encoding must be gzip, deflate or none")
+    coding = request.headers.get("Content-Encoding", "").strip().lower()
+    inflater = None if coding in _PLAIN else Inflater(coding)
     too_large = RequestTooLargeError(f"The request body is longer than {limit} bytes", hint=f"see {name}")
     if (request.content_length or 0) > limit:
         raise too_large
@@ -131,13 +131,19 @@ async def _pieces(request: web.Request, limit: int, name: str, pause: float) -> 
         except TimeoutError as error:
             raise RequestTimeoutError(f"No more of the request body came within {pause:g} s") from error
         except web.RequestPayloadError as error:
-            raise MalformedRequestError(f"The request body cannot be read: {error}") from error
+            reason = " ".join(str(error).split())  # it draws pictures of the bytes
+            raise MalformedRequestError(f"The request body cannot be read: {reason}") from error
         if not piece:
-            return
-        size += len(piece)
-        if size > limit:
-            raise too_large
-        yield piece
+            break
+        for part in inflater.feed(piece) if inflater else (piece,):
+            size += len(part)
+            if size > limit:
+                raise too_large
+            yield part
+            if inflater:
+                await asyncio.sleep(0)  # a little that came may be much to inflate: others have their turn
+    if inflater:
+        inflater.close()
 
 
 def _is_text(value: str) -> bool:
