@@ -21,6 +21,8 @@ from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
+_MAX_DIGITS: Final = 18
+"""Of a number of lines: int() refuses thousands of them."""
 
 
 async def load(request: web.Request) -> web.Response:
@@ -78,7 +80,7 @@ async def logs(request: web.Request) -> web.StreamResponse:
     if name is None:
         raise MalformedRequestError("'model' parameter is required")
     tail = query.get("tail")
-    if tail is not None and not (tail.isascii() and tail.isdigit()):
+    if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
         raise MalformedRequestError("'tail' must be a number of lines")
     lines = request.app[keys.POOL].logs(
         await _id_of(request.app, name),
@@ -124,7 +126,9 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
 
 
 def _model(body: Mapping[str, JsonValue]) -> str | None:
-    name = body.get("model_name", body.get("model"))
+    name = body.get("model_name")
+    if name is None:
+        name = body.get("model")  # an explicit null names nothing
     if name is not None and not isinstance(name, str):
         raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
     return name
