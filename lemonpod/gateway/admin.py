@@ -21,6 +21,8 @@ from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
+_MAX_BODY: Final = 256 << 10
+"""A few options need no more, and reading it must not hold up others."""
 _MAX_DIGITS: Final = 18
 """Of a number of lines: int() refuses thousands of them."""
 
@@ -54,7 +56,7 @@ async def load(request: web.Request) -> web.Response:
 
 async def unload(request: web.Request) -> web.Response:
     """Stop one engine, or without a name every one."""
-    data = await read_body(request, request.app[keys.SETTINGS])
+    data = await read_body(request, request.app[keys.SETTINGS], _MAX_BODY)
     name = _model(_parsed(data)) if data else None
     pool = request.app[keys.POOL]
     try:
@@ -111,7 +113,7 @@ async def _id_of(app: web.Application, name: str) -> str:
 
 
 async def _object(request: web.Request) -> Mapping[str, Any]:
-    return _parsed(await read_body(request, request.app[keys.SETTINGS]))
+    return _parsed(await read_body(request, request.app[keys.SETTINGS], _MAX_BODY))
 
 
 def _parsed(data: bytes) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from lemonpod.errors import MalformedRequestError, RequestTimeoutError, RequestT
 from lemonpod.gateway import keys
 from lemonpod.gateway.headers import media_type
 from lemonpod.gateway.inflate import Inflater
-from lemonpod.gateway.json_body import JsonBody, peek
+from lemonpod.gateway.json_body import JsonBody, peek_aside
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
@@ -53,12 +53,13 @@ async def received(route: Route, request: web.Request) -> AsyncIterator[Intake]:
         if not data and route.capability is Capability.SLOTS:
             yield None  # an action on a slot needs no more than its query
         else:
-            yield _json(route, data)
+            yield await _json(route, data)
 
 
-async def read_body(request: web.Request, settings: GatewaySettings) -> bytes:
-    """The whole body, inflated."""
-    pieces = [piece async for piece in _pieces(request, settings.max_body, "max_body", settings.body_timeout)]
+async def read_body(request: web.Request, settings: GatewaySettings, limit: int | None = None) -> bytes:
+    """The whole body, inflated; `limit` is one below the configured."""
+    most = settings.max_body if limit is None else min(limit, settings.max_body)
+    pieces = [piece async for piece in _pieces(request, most, "max_body", settings.body_timeout)]
     return b"".join(pieces)
 
 
@@ -86,8 +87,8 @@ def payload_for(intake: Intake, model: str) -> AsyncIterator[bytes] | io.BytesIO
             return io.BytesIO(body.encode())
 
 
-def _json(route: Route, data: bytes) -> JsonBody:
-    body = peek(data, ("model", "content"))
+async def _json(route: Route, data: bytes) -> JsonBody:
+    body = await peek_aside(data, ("model", "content"))
     if route.capability is Capability.TOKENIZE and not isinstance(body.get("content"), str):
         raise MalformedRequestError("'content' parameter is required")
     return body
