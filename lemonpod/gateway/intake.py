@@ -58,8 +58,11 @@ async def received(route: Route, request: web.Request) -> AsyncIterator[Intake]:
 
 async def read_body(request: web.Request, settings: GatewaySettings, limit: int | None = None) -> bytes:
     """The whole body, inflated; `limit` is one below the configured."""
-    most = settings.max_body if limit is None else min(limit, settings.max_body)
-    pieces = [piece async for piece in _pieces(request, most, "max_body", settings.body_timeout)]
+    most = settings.max_body
+    name: str | None = "max_body"
+    if limit is not None and limit < most:
+        most, name = limit, None
+    pieces = [piece async for piece in _pieces(request, most, name, settings.body_timeout)]
     return b"".join(pieces)
 
 
@@ -117,11 +120,13 @@ async def _unspool(upload: Upload) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _pieces(request: web.Request, limit: int, name: str, pause: float) -> AsyncIterator[bytes]:
+async def _pieces(request: web.Request, limit: int, name: str | None, pause: float) -> AsyncIterator[bytes]:
     """The body as it arrives, inflated; a Content-Length is believed only where it is too long already."""
     coding = request.headers.get("Content-Encoding", "").strip().lower()
     inflater = None if coding in _PLAIN else Inflater(coding)
-    too_large = RequestTooLargeError(f"The request body is longer than {limit} bytes", hint=f"see {name}")
+    too_large = RequestTooLargeError(
+        f"The request body is longer than {limit} bytes", hint=f"see {name}" if name else None
+    )
     if (request.content_length or 0) > limit:
         raise too_large
     size = 0

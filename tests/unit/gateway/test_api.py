@@ -297,6 +297,15 @@ async def test_a_bad_load_is_refused(start: Starter, body: bytes, message: str) 
     assert not world.driver.engines
 
 
+@pytest.mark.parametrize("path", ["/v1/load", "/v1/unload"])
+async def test_options_that_fill_megabytes_are_none(start: Starter, path: str) -> None:
+    reply = await (await start(answer)).post(path, {"model": "m", "args": "x" * (1 << 20)})
+
+    assert reply.status == 413
+    assert "262144 bytes" in reply.error["message"]
+    assert "max_body" not in reply.error["message"]  # which would change nothing
+
+
 async def test_load_of_an_unknown_model(start: Starter) -> None:
     assert (await (await start(answer)).post("/v1/load", {"model_name": "x"})).status == 404
 
