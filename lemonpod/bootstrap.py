@@ -95,7 +95,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
             loop.add_signal_handler(number, on_signal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(driver.aclose)
-        for line in await driver.reclaim():
+        for line in await driver.reclaim(at_once=end):
             log.warning("ended what an earlier server left: %s", line)
         app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))

@@ -67,8 +67,9 @@ class ProcessDriver:
         )
         return ProcessEngine(plan, number, self._run, environment, self._settings)
 
-    async def reclaim(self) -> Sequence[str]:
-        return await reclaim(self._state_dir, self._environ, self._settings)
+    async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
+        """As every driver's; once `at_once` is set without stop commands and without grace."""
+        return await reclaim(self._state_dir, self._environ, self._settings, at_once or asyncio.Event())
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._run.close)

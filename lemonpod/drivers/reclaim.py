@@ -21,23 +21,30 @@ from lemonpod.engine.settings import EngineSettings
 log = logging.getLogger(__name__)
 
 
-async def reclaim(folder: Path, environ: Mapping[str, str], settings: EngineSettings) -> list[str]:
-    """End the engines of all dead runs recorded in `folder`; one line for each engine ended."""
+async def reclaim(
+    folder: Path, environ: Mapping[str, str], settings: EngineSettings, at_once: asyncio.Event
+) -> list[str]:
+    """End the engines of all dead runs recorded in `folder`; one line for each engine ended.
+
+    Once `at_once` is set there are no more stop commands, and no grace.
+    """
     told: list[str] = []
     runs = await asyncio.to_thread(dead_runs, folder)
     try:
         for run in runs:
-            told += await _end_run(run, environ, settings)
+            told += await _end_run(run, environ, settings, at_once)
     finally:
         for run in runs:
             run.close()
     return told
 
 
-async def _end_run(run: DeadRun, environ: Mapping[str, str], settings: EngineSettings) -> list[str]:
+async def _end_run(
+    run: DeadRun, environ: Mapping[str, str], settings: EngineSettings, at_once: asyncio.Event
+) -> list[str]:
     alive = [record for record in run.engines if _is_same(record)]
     for record in alive:
-        if record.stop:
+        if record.stop and not at_once.is_set():
             environment = engine_environment(
                 environ, {}, marker=f"{run.id}/stop", programs=os.path.dirname(sys.executable)
             )
@@ -46,7 +53,7 @@ async def _end_run(run: DeadRun, environ: Mapping[str, str], settings: EngineSet
                 env=environment,
                 cwd=None,
                 timeout=settings.stop_command_timeout,
-                at_once=asyncio.Event(),
+                at_once=at_once,
                 emit=lambda lines: log.info("%s", b"\n".join(lines).decode("utf-8", "replace")),
             )
 
@@ -57,7 +64,7 @@ async def _end_run(run: DeadRun, environ: Mapping[str, str], settings: EngineSet
     found = await asyncio.to_thread(members)
     owners = {process.pid: _number(process) for process in found}
     kill_at = time.monotonic() + settings.stop_grace
-    survivors = await tree.end(members, lambda: kill_at)
+    survivors = await tree.end(members, lambda: 0.0 if at_once.is_set() else kill_at)
     if survivors:
         names = ", ".join(tree.describe(process) for process in survivors)
         log.error("processes of an earlier run cannot be ended: %s", names)

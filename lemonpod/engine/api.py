@@ -178,3 +178,5 @@ class InstanceStatus:
     """Why it is FAILED: the cause, exit code or signal, and the last log lines."""
     retry_after: float | None
     """Seconds until a FAILED instance may start again."""
+    reset_by_watchdog: bool = False
+    """It is FAILED because the watchdog ended it."""

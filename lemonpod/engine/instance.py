@@ -26,7 +26,13 @@ from lemonpod.engine.probe import until_ready
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import cancel, finish
 from lemonpod.engine.watchdog import watch
-from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, SpawnError
+from lemonpod.errors import (
+    EngineError,
+    EngineStoppedError,
+    EngineUnhealthyError,
+    LemonpodError,
+    SpawnError,
+)
 from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
 
 WHY_TIMEOUT: Final = 1.0
@@ -198,6 +204,7 @@ class Instance:
             last_used_at=self._last_used_at,
             failure=describe_failure(self.failure) if failed and self.failure else None,
             retry_after=retry_after,
+            reset_by_watchdog=failed and isinstance(self.cause, EngineUnhealthyError),
         )
 
     @property

@@ -21,6 +21,10 @@ from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
+_MAX_BODY: Final = 256 << 10
+"""A few options need no more, and reading it must not hold up others."""
+_MAX_DIGITS: Final = 18
+"""Of a number of lines: int() refuses thousands of them."""
 
 
 async def load(request: web.Request) -> web.Response:
@@ -52,7 +56,7 @@ async def load(request: web.Request) -> web.Response:
 
 async def unload(request: web.Request) -> web.Response:
     """Stop one engine, or without a name every one."""
-    data = await read_body(request, request.app[keys.SETTINGS])
+    data = await read_body(request, request.app[keys.SETTINGS], _MAX_BODY)
     name = _model(_parsed(data)) if data else None
     pool = request.app[keys.POOL]
     try:
@@ -78,7 +82,7 @@ async def logs(request: web.Request) -> web.StreamResponse:
     if name is None:
         raise MalformedRequestError("'model' parameter is required")
     tail = query.get("tail")
-    if tail is not None and not (tail.isascii() and tail.isdigit()):
+    if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
         raise MalformedRequestError("'tail' must be a number of lines")
     lines = request.app[keys.POOL].logs(
         await _id_of(request.app, name),
@@ -109,7 +113,7 @@ async def _id_of(app: web.Application, name: str) -> str:
 
 
 async def _object(request: web.Request) -> Mapping[str, Any]:
-    return _parsed(await read_body(request, request.app[keys.SETTINGS]))
+    return _parsed(await read_body(request, request.app[keys.SETTINGS], _MAX_BODY))
 
 
 def _parsed(data: bytes) -> Mapping[str, Any]:
@@ -124,7 +128,9 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
 
 
 def _model(body: Mapping[str, JsonValue]) -> str | None:
-    name = body.get("model_name", body.get("model"))
+    name = body.get("model_name")
+    if name is None:
+        name = body.get("model")  # an explicit null names nothing
     if name is not None and not isinstance(name, str):
         raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
     return name

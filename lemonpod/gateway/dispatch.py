@@ -23,6 +23,7 @@ from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.select import select_block
 
 _ENDS_WITH_DONE: Final = frozenset({Capability.CHAT_COMPLETION, Capability.COMPLETION})
+_MAKES_A_FILE: Final = frozenset({Capability.TTS, Capability.AUDIO_GENERATION, Capability.MODEL_3D})
 
 
 async def serve(route: Route, request: web.Request) -> web.StreamResponse:
@@ -42,7 +43,11 @@ async def serve(route: Route, request: web.Request) -> web.StreamResponse:
             require(route, Offer.of_plan(lease.plan))  # the manifest may have changed since `_choose`
             call = _call(route, request, intake, lease.plan, slot)
             async with exchange(app[keys.SESSION], lease, call) as answer:
-                manners = Manners(model=asked, wants_done=route.capability in _ENDS_WITH_DONE)
+                manners = Manners(
+                    model=asked,
+                    wants_done=route.capability in _ENDS_WITH_DONE,
+                    wants_output=route.capability in _MAKES_A_FILE,
+                )
                 return await relay(request, answer, manners)
 
 

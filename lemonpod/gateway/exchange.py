@@ -20,6 +20,8 @@ from lemonpod.gateway.settings import GatewaySettings
 
 # From the end of a process's sockets to the news of its exit.
 _EXIT_NOTICE: Final = 0.1
+# Other statuses end no request, and clients cannot read them.
+_FIRST_FINAL, _LAST_FINAL = 200, 599
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,8 @@ async def exchange(session: aiohttp.ClientSession, lease: EngineLease, call: Cal
                 )
         except (aiohttp.ClientError, TimeoutError) as error:
             raise await _cause(lease, error) from error
+        if not _FIRST_FINAL <= response.status <= _LAST_FINAL:
+            raise UpstreamError(f"{lease.plan.recipe} broke off: it answered with status {response.status}")
         yield Exchange(lease, response)
     finally:
         watcher.cancel()

@@ -14,7 +14,7 @@ from aiohttp import web
 from lemonpod.errors import LemonpodError, MalformedRequestError
 from lemonpod.gateway import keys
 from lemonpod.gateway.engine_errors import answer_engine_error
-from lemonpod.gateway.errors import envelope
+from lemonpod.gateway.errors import envelope, typed_envelope
 from lemonpod.gateway.exchange import Exchange
 from lemonpod.gateway.headers import is_encoded, is_json, media_type, to_client
 from lemonpod.gateway.json_body import JsonBody, peek
@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 MAX_LOOKED_INTO: Final = 1 << 20
 """A longer JSON answer passes unread: looking into it would hold up everybody else's tokens."""
 _BODILESS: Final = frozenset({204, 304})
+_NO_OUTPUT: Final = (
+    "Generation failed: the backend produced no output (it likely crashed or ran out of GPU memory). "
+    "Check the server logs."
+)
 # nginx and its kin would collect the tokens and hand them over in one lump.
 _EVENT_HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -37,6 +41,8 @@ class Manners:
     """The name it asked for, which the answer is to carry too."""
     wants_done: bool
     """Its event streams end with `data: [DONE]`."""
+    wants_output: bool = False
+    """An answer without a body is no answer: a sound, a shape."""
 
 
 async def relay(request: web.Request, answer: Exchange, manners: Manners) -> web.StreamResponse:
@@ -48,15 +54,20 @@ async def relay(request: web.Request, answer: Exchange, manners: Manners) -> web
     if media_type(answer.headers) == "text/event-stream":
         with request.app[keys.STATS].streaming(answer.model):
             return await _relay_events(request, answer, manners)
+    begun = b""
+    if manners.wants_output and not (begun := await answer.read() or b""):
+        return _no_output(request, answer)
     if is_json(answer.headers):
-        return await _relay_json(request, answer, manners)
-    return await _relay_bytes(request, answer)
+        return await _relay_json(request, answer, manners, begun)
+    return await _relay_bytes(request, answer, begun)
 
 
 async def _relay_events(request: web.Request, answer: Exchange, manners: Manners) -> web.StreamResponse:
     patience = request.app[keys.SETTINGS].heartbeat
     response = web.StreamResponse(status=answer.status, headers=to_client(answer.headers))
     response.headers.update(_EVENT_HEADERS)
+    if request.keep_alive:
+        response.headers["Connection"] = "keep-alive"
     response.headers.pop("Content-Length", None)  # there may be more to send than the engine meant to
     events = EventStream()
     with suppress(ConnectionResetError):  # the client has gone
@@ -83,8 +94,11 @@ async def _relay_events(request: web.Request, answer: Exchange, manners: Manners
     return response
 
 
-async def _relay_json(request: web.Request, answer: Exchange, manners: Manners) -> web.StreamResponse:
-    data, complete = await answer.read_all(MAX_LOOKED_INTO)
+async def _relay_json(
+    request: web.Request, answer: Exchange, manners: Manners, begun: bytes
+) -> web.StreamResponse:
+    rest, complete = await answer.read_all(MAX_LOOKED_INTO)
+    data = begun + rest
     if not complete:
         return await _relay_bytes(request, answer, data)
     headers = to_client(answer.headers)
@@ -112,6 +126,11 @@ async def _relay_bytes(request: web.Request, answer: Exchange, begun: bytes = b"
             log.warning("%s %s: %s", request.method, request.path, error)
             _abort(request)
     return response
+
+
+def _no_output(request: web.Request, answer: Exchange) -> web.Response:
+    log.warning("%s %s: %s answered with nothing", request.method, request.path, answer.recipe)
+    return web.json_response(typed_envelope(_NO_OUTPUT, "backend_error"), status=502)
 
 
 def _renamed(body: JsonBody, model: str | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -31,6 +32,7 @@ _REQUEST_FRAMING: Final = frozenset({"content-encoding", "content-length", "expe
 # Ours to say: where the answer came from, who may read it, and who must log in.
 _RESPONSE_OURS: Final = frozenset({"date", "server", "set-cookie", "set-cookie2", "www-authenticate"})
 _CORS_PREFIX: Final = "access-control-"
+_UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 def to_engine(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
@@ -80,5 +82,5 @@ def _listed(values: list[str]) -> Iterator[str]:
 
 
 def _is_sendable(value: str) -> bool:
-    # Bytes that are not UTF-8 arrive as surrogates, which the writer cannot send again.
-    return not any("\ud800" <= character <= "\udfff" for character in value)
+    # Bytes that are not UTF-8 arrive as surrogates, which the writer cannot send again; nor can it controls.
+    return not _UNSENDABLE.search(value)

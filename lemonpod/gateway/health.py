@@ -79,6 +79,8 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
     state, condition = _STATES[status.state]
     if status.state is InstanceState.READY and status.in_flight:
         state, condition = _IN_USE
+    if status.reset_by_watchdog:
+        condition = "watchdog_reset"
     return {
         "model_name": status.model,
         "checkpoint": _checkpoint(app[keys.INVENTORY], status.model),
@@ -93,7 +95,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "backend_alive": status.pid is not None and status.state is not InstanceState.FAILED,
         "backend_health": condition,
         "loaded": status.state is InstanceState.READY,
-        "watchdog_reset": False,
+        "watchdog_reset": status.reset_by_watchdog,
         "reason": status.failure,
         "retry_after": status.retry_after,
         "pinned": plan is not None and plan.options.get("pinned") is True,

@@ -16,15 +16,15 @@ from lemonpod.contract.vocabulary import Body, Capability
 from lemonpod.errors import MalformedRequestError, RequestTimeoutError, RequestTooLargeError
 from lemonpod.gateway import keys
 from lemonpod.gateway.headers import media_type
-from lemonpod.gateway.json_body import JsonBody, peek
+from lemonpod.gateway.inflate import Inflater
+from lemonpod.gateway.json_body import JsonBody, peek_aside
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
 
 _IN_MEMORY: Final = 1 << 20
 _CHUNK: Final = 256 << 10
-# What aiohttp inflates on its own, for any client; other codings would reach us as they are.
-_INFLATED: Final = frozenset({"", "identity", "gzip", "deflate"})
+_PLAIN: Final = frozenset({"", "identity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,16 @@ async def received(route: Route, request: web.Request) -> AsyncIterator[Intake]:
         if not data and route.capability is Capability.SLOTS:
             yield None  # an action on a slot needs no more than its query
         else:
-            yield _json(route, data)
+            yield await _json(route, data)
 
 
-async def read_body(request: web.Request, settings: GatewaySettings) -> bytes:
-    """The whole body, inflated."""
-    pieces = [piece async for piece in _pieces(request, settings.max_body, "max_body", settings.body_timeout)]
+async def read_body(request: web.Request, settings: GatewaySettings, limit: int | None = None) -> bytes:
+    """The whole body, inflated; `limit` is one below the configured."""
+    most = settings.max_body
+    name: str | None = "max_body"
+    if limit is not None and limit < most:
+        most, name = limit, None
+    pieces = [piece async for piece in _pieces(request, most, name, settings.body_timeout)]
     return b"".join(pieces)
 
 
@@ -86,8 +90,8 @@ def payload_for(intake: Intake, model: str) -> AsyncIterator[bytes] | io.BytesIO
             return io.BytesIO(body.encode())
 
 
-def _json(route: Route, data: bytes) -> JsonBody:
-    body = peek(data, ("model", "content"))
+async def _json(route: Route, data: bytes) -> JsonBody:
+    body = await peek_aside(data, ("model", "content"))
     if route.capability is Capability.TOKENIZE and not isinstance(body.get("content"), str):
         raise MalformedRequestError("'content' parameter is required")
     return body
@@ -116,11 +120,13 @@ async def _unspool(upload: Upload) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _pieces(request: web.Request, limit: int, name: str, pause: float) -> AsyncIterator[bytes]:
+async def _pieces(request: web.Request, limit: int, name: str | None, pause: float) -> AsyncIterator[bytes]:
     """The body as it arrives, inflated; a Content-Length is believed only where it is too long already."""
-    if request.headers.get("Content-Encoding", "").strip().lower() not in _INFLATED:
-        raise MalformedRequestError("The request body's Content-Encoding must be gzip, deflate or none")
-    too_large = RequestTooLargeError(f"The request body is longer than {limit} bytes", hint=f"see {name}")
+    coding = request.headers.get("Content-Encoding", "").strip().lower()
+    inflater = None if coding in _PLAIN else Inflater(coding)
+    too_large = RequestTooLargeError(
+        f"The request body is longer than {limit} bytes", hint=f"see {name}" if name else None
+    )
     if (request.content_length or 0) > limit:
         raise too_large
     size = 0
@@ -131,13 +137,19 @@ async def _pieces(request: web.Request, limit: int, name: str, pause: float) -> 
         except TimeoutError as error:
             raise RequestTimeoutError(f"No more of the request body came within {pause:g} s") from error
         except web.RequestPayloadError as error:
-            raise MalformedRequestError(f"The request body cannot be read: {error}") from error
+            reason = " ".join(str(error).split())  # it draws pictures of the bytes
+            raise MalformedRequestError(f"The request body cannot be read: {reason}") from error
         if not piece:
-            return
-        size += len(piece)
-        if size > limit:
-            raise too_large
-        yield piece
+            break
+        for part in inflater.feed(piece) if inflater else (piece,):
+            size += len(part)
+            if size > limit:
+                raise too_large
+            yield part
+            if inflater:
+                await asyncio.sleep(0)  # a little that came may be much to inflate: others have their turn
+    if inflater:
+        inflater.close()
 
 
 def _is_text(value: str) -> bool:

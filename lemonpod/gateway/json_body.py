@@ -6,16 +6,18 @@ strings their escapes. Only the span of one value is ever replaced.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import MalformedRequestError
+from lemonpod.gateway.json_skip import skip_space, skip_value
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
+BIG: Final = 1 << 20
+"""Beyond this size a body is walked in small steps, which belong in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,18 @@ class JsonBody:
         return self.text.encode()
 
 
+async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
+    """As `peek`, without holding up anybody else."""
+    if len(data) <= BIG:
+        return peek(data, names)
+    return await asyncio.to_thread(peek, data, names)
+
+
 def peek(data: bytes, names: Collection[str]) -> JsonBody:
     """Check that `data` is one JSON object and pick out the members in `names`.
 
     Raises MalformedRequestError for anything else, and for a top-level key that comes twice: the engine
-    might believe the other one.
+    might believe the other one. In a body beyond BIG a list or an object is told as an empty list.
     """
     if not data:
         raise MalformedRequestError("Request body is required but was empty")
@@ -86,12 +95,12 @@ def peek(data: bytes, names: Collection[str]) -> JsonBody:
 def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> JsonBody:
     if text.startswith("\ufeff"):
         raise _invalid("it starts with a byte order mark")
-    position = _skip(text, 0)
+    position = skip_space(text, 0)
     if not text.startswith("{", position):
         raise _invalid("expected an object")
     members: dict[str, Member] = {}
     seen: set[str] = set()
-    position = _skip(text, position + 1)
+    position = skip_space(text, position + 1)
     if text.startswith("}", position):
         return _end(text, position, members)
     while True:
@@ -101,31 +110,29 @@ def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> JsonB
         if key in seen:
             raise _invalid(f"the key {key[:80]!r} comes twice")
         seen.add(key)
-        position = _skip(text, position)
+        position = skip_space(text, position)
         if not text.startswith(":", position):
             raise json.JSONDecodeError("Expected ':'", text, position)
-        start = _skip(text, position + 1)
-        value, end = decoder.raw_decode(text, start)
+        start = skip_space(text, position + 1)
+        if len(text) <= BIG or (key in names and not text.startswith(("[", "{"), start)):
+            value, end = decoder.raw_decode(text, start)
+        else:
+            value, end = [], skip_value(text, start, decoder)
         if key in names:
             members[key] = Member(value, start, end)
-        position = _skip(text, end)
+        position = skip_space(text, end)
         if text.startswith("}", position):
             return _end(text, position, members)
         if not text.startswith(",", position):
             raise json.JSONDecodeError("Expected ',' or '}'", text, position)
-        position = _skip(text, position + 1)
+        position = skip_space(text, position + 1)
 
 
 def _end(text: str, position: int, members: Mapping[str, Member]) -> JsonBody:
-    rest = _skip(text, position + 1)
+    rest = skip_space(text, position + 1)
     if rest != len(text):
         raise json.JSONDecodeError("Unexpected text after the object", text, rest)
     return JsonBody(text, members)
-
-
-def _skip(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -48,6 +48,7 @@ async def running(app: web.Application, host: str, port: int) -> AsyncIterator[t
         max_line_size=MAX_FIELD,
         max_field_size=MAX_FIELD,
         handle_signals=False,
+        auto_decompress=False,  # what cannot be inflated is the client's fault: intake answers it
         handler_cancellation=True,  # a client that leaves ends its engine's work, even before the first byte
         keepalive_timeout=_IDLE_TIMEOUT,
         shutdown_timeout=0.1,

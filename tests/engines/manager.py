@@ -15,6 +15,7 @@ PLANS = {
     "stubborn": lambda: fake_plan("--ignore-sigterm", "--spawn-child", "--child-ignores-sigterm"),
     "detached": lambda: shell_plan("setsid sh -c 'sleep 300 & sleep 300' & sleep 300"),
     "launcher": lambda: shell_plan("setsid sleep 300 & exit 0"),
+    "deaf": lambda: fake_plan("--ignore-sigterm", stop=stop_spec("sleep", "300")),
     "stop-command": lambda: shell_plan(
         "sleep 300", stop=stop_spec("sh", "-c", "echo {pid} > $HOME/stopped; kill -9 {pid}")
     ),

@@ -126,3 +126,14 @@ async def test_two_servers_that_start_together_do_not_get_in_each_others_way(tmp
 async def test_no_state_folder_is_nothing_to_reclaim(tmp_path: Path) -> None:
     assert list(await next_server(tmp_path / "none").reclaim()) == []
     assert not os.path.exists(tmp_path / "none")  # noqa: ASYNC240  no other task waits
+
+
+async def test_who_ends_a_server_that_is_clearing_away_does_not_wait_for_it(tmp_path: Path) -> None:
+    run, _ = killed_server(tmp_path / "state", "deaf")
+    at_once = asyncio.Event()
+    clearing = asyncio.create_task(next_server(tmp_path / "state").reclaim(at_once=at_once))
+    await until(lambda: len(carriers(run)) == 2)  # the engine, and its stop command
+    at_once.set()
+    async with asyncio.timeout(SETTINGS.stop_command_timeout / 2):
+        assert len(await clearing) == 1
+    assert carriers(run) == []

@@ -190,11 +190,38 @@ async def test_h31_events_come_one_by_one_and_unbuffered(start: Starter) -> None
 
     head = await client.head()
     assert (head.value("Cache-Control"), head.value("X-Accel-Buffering")) == ("no-cache", "no")
+    assert head.value("Connection") == "keep-alive"
     assert head.value("Content-Type") == EVENTS
     assert await client.chunk() == b"data: a\n\n"
     go_on.set()
     assert await client.chunk() == b"data: b\n\ndata: [DONE]\n\n"
     assert await client.chunk() == b""
+
+
+async def test_a_stream_does_not_promise_a_connection_that_the_client_ends(start: Starter) -> None:
+    world = await start(answers(chunked(EVENTS, b"data: [DONE]\n\n")))
+
+    assert (await world.post(CHAT, BODY, {"Connection": "close"})).values("Connection") == ["close"]
+
+
+async def test_a_header_that_cannot_be_sent_again_costs_no_answer(start: Starter) -> None:
+    world = await start(answers(b"HTTP/1.1 200 X\r\nX-Bad: a\x01b\r\nX-Id: 1\r\nContent-Length: 2\r\n\r\nok"))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.body, reply.value("X-Id"), reply.value("X-Bad")) == (200, b"ok", "1", None)
+
+
+@pytest.mark.parametrize("content_type", ["audio/mpeg", "application/json"])
+@pytest.mark.parametrize("path", ["/v1/audio/speech", "/v1/audio/generations", "/v1/3d/generations"])
+async def test_a_file_without_a_byte_is_a_failure(start: Starter, path: str, content_type: str) -> None:
+    capabilities = ["tts", "audio_generation", "model_3d"]
+    world = await start(answers(ok(b"", content_type)), capabilities=capabilities)
+
+    reply = await world.post(path, {"model": "m", "input": "hi"})
+
+    assert (reply.status, reply.error["type"]) == (502, "backend_error")
+    assert "the backend produced no output" in reply.error["message"]
 
 
 async def test_h27_split_characters_and_broken_bytes_pass(start: Starter) -> None:
@@ -404,7 +431,16 @@ async def test_an_answer_that_only_its_end_ends_is_cut_if_the_engine_died(
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"HTTP/1.1 200", b"\x15\x03\x01\x00\x02\x02", b"HTTP/9.9 banana\r\n\r\n"]
+    "sent",
+    [
+        b"",
+        b"HTTP/1.1 200",
+        b"\x15\x03\x01\x00\x02\x02",
+        b"HTTP/9.9 banana\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+        b"HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
+    ],
 )
 async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:
     world = await start(answers(sent))

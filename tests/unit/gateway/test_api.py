@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import lemonpod
 from lemonpod.engine.api import ExitStatus
+from lemonpod.errors import EngineUnhealthyError
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import message, ok
-from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.unit.gateway.world import ENGINE_SETTINGS, RECIPE, Starter, World
 
 CHAT = "/v1/chat/completions"
 MODEL = {"checkpoint": "org/repo:x.gguf", "recipe": RECIPE}
@@ -117,6 +119,24 @@ async def test_a_crashed_engine_is_not_loaded_but_told_of(start: Starter) -> Non
     assert (failed["model_name"], failed["status"], failed["loaded"]) == ("user.m", "unloaded", False)
     assert (failed["backend_alive"], failed["backend_health"]) == (False, "exited")
     assert "SIGSEGV" in failed["reason"]
+
+
+async def test_an_engine_that_the_watchdog_ended_says_so(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def finds_it_dead(*_: object, **__: object) -> None:
+        raise EngineUnhealthyError("it did not answer 3 times in a row")
+
+    monkeypatch.setattr("lemonpod.engine.instance.watch", finds_it_dead)
+    monkeypatch.setattr("tests.unit.gateway.world.ENGINE_SETTINGS", replace(ENGINE_SETTINGS, watchdog=True))
+    world = await start(answer)
+    await world.post("/v1/load", {"model": "m"})
+    await world.until(lambda: world.pool.statuses()[0].failure is not None)
+
+    failed = (await world.get("/v1/health")).json["failed_models"][0]
+
+    assert (failed["backend_health"], failed["watchdog_reset"]) == ("watchdog_reset", True)
+    assert "3 times in a row" in failed["reason"]
 
 
 # --- models -----------------------------------------------------------------------------------------------
@@ -277,6 +297,15 @@ async def test_a_bad_load_is_refused(start: Starter, body: bytes, message: str) 
     assert not world.driver.engines
 
 
+@pytest.mark.parametrize("path", ["/v1/load", "/v1/unload"])
+async def test_options_that_fill_megabytes_are_none(start: Starter, path: str) -> None:
+    reply = await (await start(answer)).post(path, {"model": "m", "args": "x" * (1 << 20)})
+
+    assert reply.status == 413
+    assert "262144 bytes" in reply.error["message"]
+    assert "max_body" not in reply.error["message"]  # which would change nothing
+
+
 async def test_load_of_an_unknown_model(start: Starter) -> None:
     assert (await (await start(answer)).post("/v1/load", {"model_name": "x"})).status == 404
 
@@ -345,6 +374,17 @@ async def test_an_engine_that_cannot_be_ended_is_told_of(start: Starter) -> None
     assert "pid 12 (sleep)" in reply.error["message"]
 
 
+async def test_a_null_beside_a_name_does_not_unload_all(start: Starter) -> None:
+    world = await start(answer, models={"n": MODEL})
+    for model in ("m", "n"):
+        await world.post(CHAT, {"model": model})
+
+    reply = await world.post("/v1/unload", {"model_name": None, "model": "m"})
+
+    assert reply.json["model_name"] == "user.m"
+    assert [engine.stopped for engine in world.driver.engines] == [True, False]
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"model_name":null}'])
 async def test_unload_of_all(start: Starter, body: bytes) -> None:
     world = await start(answer, models={"n": MODEL})
@@ -387,7 +427,7 @@ async def test_following_logs_ends_with_the_engine_or_the_reader(start: Starter)
     assert await reader.chunk() == b""
 
 
-@pytest.mark.parametrize("query", ["", "?model=m&tail=x", "?model=m&tail=-1"])
+@pytest.mark.parametrize("query", ["", "?model=m&tail=x", "?model=m&tail=-1", "?model=m&tail=" + "9" * 5000])
 async def test_a_bad_question_for_logs(start: Starter, query: str) -> None:
     assert (await (await start(answer)).get(f"/internal/logs{query}")).status == 400
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lemonpod.errors import MalformedRequestError
-from lemonpod.gateway.json_body import peek
+from lemonpod.gateway.json_body import BIG, peek, peek_aside
 
 ODD_BUT_VALID = [
     b'{"model":"m"}',
@@ -124,6 +126,42 @@ def test_no_bytes_raise_anything_but_a_refusal(data: bytes) -> None:
     except MalformedRequestError:
         return
     assert isinstance(json.loads(data), dict)
+
+
+@pytest.mark.parametrize("data", ODD_BUT_VALID)
+def test_a_big_body_keeps_every_byte_too(data: bytes) -> None:
+    padded = data.rstrip()[:-1] + b',"pad":"' + b"x" * BIG + b'"}'
+
+    body = peek(padded, ("model",))
+
+    assert (body.encode(), body.get("model")) == (padded, "m")
+
+
+def test_a_big_bodys_lists_are_told_as_empty() -> None:
+    body = peek(b'{"model":[1,{}],"pad":"' + b"x" * BIG + b'"}', ("model",))
+
+    assert body.get("model") == []
+
+
+async def test_a_big_body_holds_nobody_up() -> None:
+    data = b'{"model":"m","x":[' + b'[1,[2]],{"a":{}},"b\\n",7,' * (1 << 17) + b"0]}"
+    longest = 0.0
+
+    async def others() -> None:
+        nonlocal longest
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(0)
+            longest = max(longest, time.monotonic() - begun)
+
+    waiting = asyncio.create_task(others())
+    began = time.monotonic()
+    body = await peek_aside(data, ("model",))
+    took = time.monotonic() - began
+    waiting.cancel()
+
+    assert body.get("model") == "m"
+    assert longest < took / 4
 
 
 def test_deep_nesting_leaves_the_recursion_limit_alone() -> None:
