@@ -63,7 +63,7 @@ async def relay(request: web.Request, answer: Exchange, manners: Manners) -> web
 
 
 async def _relay_events(request: web.Request, answer: Exchange, manners: Manners) -> web.StreamResponse:
-    patience = request.app[keys.SETTINGS].heartbeat
+    patience = request.app[keys.SETTINGS].heartbeat or None
     response = web.StreamResponse(status=answer.status, headers=to_client(answer.headers))
     response.headers.update(_EVENT_HEADERS)
     if request.keep_alive:

@@ -24,4 +24,4 @@ class GatewaySettings:
     connect_timeout: float = 5.0
     """From opening a connection to an engine until it is accepted; the engine is on this machine."""
     heartbeat: float = 15.0
-    """After this much silence in an event stream a comment is sent, so that no middlebox gives up on it."""
+    """After so much silence in an event stream a comment is sent, so that no middlebox gives up; 0: never."""

@@ -224,6 +224,17 @@ async def test_a_file_without_a_byte_is_a_failure(start: Starter, path: str, con
     assert "the backend produced no output" in reply.error["message"]
 
 
+async def test_no_heartbeat_is_no_comment(start: Starter) -> None:
+    async def second(connection: Connection) -> None:
+        await wait_until_read(connection)
+        await connection.send(as_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+
+    head = chunked(EVENTS, b"data: a\n\n", end=False)
+    world = await start(then(head, second), settings=GatewaySettings(heartbeat=0))
+
+    assert (await world.post(CHAT, BODY)).body == b"data: a\n\ndata: [DONE]\n\n"
+
+
 async def test_h27_split_characters_and_broken_bytes_pass(start: Starter) -> None:
     pieces = [b'data: {"c":"\xe6\x97', b'\xa5"}\n\n', b"data: \xff\n\n", b"data: [DONE]\n\n"]
     world = await start(answers(chunked(EVENTS, end=False), *map(as_chunk, pieces), b"0\r\n\r\n"))
