@@ -106,7 +106,13 @@ def _models(inventory: Inventory, port: int, environ: Mapping[str, str]) -> Iter
         try:
             plan = inventory.plan_now(servable.entry.id, {}, port)
         except LemonpodError as error:
-            yield Check(name=name, ok=False, found=error.message, fix=error.hint or "see lemonpod list")
+            yield Check(
+                name=name,
+                ok=False,
+                found=error.message,
+                fix=error.hint
+                or f"lemonpod manifest plan {servable.entry.recipe} --model {servable.entry.id}",
+            )
             continue
         program = plan.spec.argv[0]
         path = os.pathsep.join(

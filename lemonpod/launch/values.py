@@ -17,6 +17,7 @@ from lemonpod.launch.select import match_arch
 from lemonpod.models.entry import MAIN, CheckpointFile
 
 _HINTS: Final = {
+    "arch_alias": "no entry of the manifest's arch_aliases is for this host",
     "pid": "it is known to the stop command only",
     "custom_args": "it stands for any number of arguments, so it must be an element of its own",
     "exe_dir": "it comes from the command, which cannot use it itself",

@@ -540,7 +540,7 @@ async def test_an_engine_inherits_no_file_and_no_terminal(create: Start, tmp_pat
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("no-such-engine",), "cannot start no-such-engine: not found in /usr/"),
+        (("no-such-engine",), "cannot start no-such-engine: not found in /"),
         (("/no/such/engine",), "cannot start /no/such/engine: /no/such/engine does not exist"),
         (("{tmp}/plain",), "plain is not executable"),
         (("{tmp}/folder",), "folder is a folder"),

@@ -285,3 +285,13 @@ def test_without_home_the_manifests_of_the_users_own_home_are_found(
     assert run(["backends", "--json"]) == 0
     recipes = json.loads(capsys.readouterr().out)["recipes"]
     assert str(folder / "e.json") in [recipe["path"] for recipe in recipes]
+
+
+def test_doctor_gives_a_command_where_an_error_says_no_cure(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "e.json", make_document())
+    assert run(["register", "m", "--recipe", "test-engine", "--option", "ctx_size=many"]) == 0
+
+    assert run(["doctor", "--port", "1"]) == 1
+    assert "fix: lemonpod manifest plan test-engine --model user.m" in capsys.readouterr().out
