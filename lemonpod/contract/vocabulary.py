@@ -149,6 +149,8 @@ class RouteSpec:
     """Name of the operation in `<operation> not supported by <device>`."""
     method: str = "POST"
     body: Body = Body.JSON
+    required: tuple[str, ...] = ()
+    """Fields without which a request is refused before it reaches an engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +161,17 @@ class CapabilitySpec:
     variant_only: bool = False
 
 
-def _post(path: str, operation: str, *, engine: str | None = None, body: Body = Body.JSON) -> RouteSpec:
-    return RouteSpec(path=path, engine_path=engine or f"/v1{path}", operation=operation, body=body)
+def _post(
+    path: str,
+    operation: str,
+    *,
+    engine: str | None = None,
+    body: Body = Body.JSON,
+    required: tuple[str, ...] = (),
+) -> RouteSpec:
+    return RouteSpec(
+        path=path, engine_path=engine or f"/v1{path}", operation=operation, body=body, required=required
+    )
 
 
 CAPABILITIES: Final[Mapping[Capability, CapabilitySpec]] = MappingProxyType(
@@ -191,13 +202,22 @@ CAPABILITIES: Final[Mapping[Capability, CapabilitySpec]] = MappingProxyType(
         Capability.TRANSCRIPTION: CapabilitySpec(
             kind=Kind.CORE,
             mode=Mode.TRANSCRIPTION,
-            routes=(_post("/audio/transcriptions", "Audio transcription", body=Body.MULTIPART),),
+            routes=(
+                _post(
+                    "/audio/transcriptions",
+                    "Audio transcription",
+                    body=Body.MULTIPART,
+                    required=("file", "model"),
+                ),
+            ),
         ),
         Capability.STREAMING_TRANSCRIPTION: CapabilitySpec(
             kind=Kind.EXTENSION, mode=Mode.TRANSCRIPTION, routes=(), variant_only=True
         ),
         Capability.TTS: CapabilitySpec(
-            kind=Kind.CORE, mode=Mode.TTS, routes=(_post("/audio/speech", "Text to speech"),)
+            kind=Kind.CORE,
+            mode=Mode.TTS,
+            routes=(_post("/audio/speech", "Text to speech", required=("model", "input")),),
         ),
         Capability.CLASSIFICATION: CapabilitySpec(
             kind=Kind.EXTENSION,
@@ -238,7 +258,7 @@ CAPABILITIES: Final[Mapping[Capability, CapabilitySpec]] = MappingProxyType(
             ),
         ),
         Capability.TOKENIZE: CapabilitySpec(
-            kind=Kind.PLUMBING, mode=None, routes=(_post("/tokenize", "Tokenization"),)
+            kind=Kind.PLUMBING, mode=None, routes=(_post("/tokenize", "Tokenization", required=("content",)),)
         ),
     }
 )

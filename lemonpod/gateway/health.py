@@ -89,7 +89,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "slot_pool": plan.slot_policy if plan else None,
         "device": plan.device if plan else None,
         "backend_url": f"{plan.endpoint.url}/v1" if plan else None,
-        "pid": status.pid,
+        "pid": None if status.state is InstanceState.FAILED else status.pid,
         "launch_command": list(plan.spec.argv) if plan else [],
         "status": state,
         "backend_alive": status.pid is not None and status.state is not InstanceState.FAILED,

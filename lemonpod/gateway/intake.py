@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import IO, Final, TypeAlias
@@ -47,7 +47,7 @@ async def received(route: Route, request: web.Request) -> AsyncIterator[Intake]:
         yield None
     elif route.spec.body is Body.MULTIPART:
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
-            yield await _spool(request, settings, file)
+            yield await _spool(route, request, settings, file)
     else:
         data = await read_body(request, settings)
         if not data and route.capability is Capability.SLOTS:
@@ -91,13 +91,18 @@ def payload_for(intake: Intake, model: str) -> AsyncIterator[bytes] | io.BytesIO
 
 
 async def _json(route: Route, data: bytes) -> JsonBody:
-    body = await peek_aside(data, ("model", "content"))
-    if route.capability is Capability.TOKENIZE and not isinstance(body.get("content"), str):
-        raise MalformedRequestError("'content' parameter is required")
+    body = await peek_aside(data, ("model", *route.spec.required))
+    _require(route, {name for name in route.spec.required if isinstance(body.get(name), str)})
     return body
 
 
-async def _spool(request: web.Request, settings: GatewaySettings, file: IO[bytes]) -> Upload:
+def _require(route: Route, given: Collection[str]) -> None:
+    for name in route.spec.required:
+        if name not in given:
+            raise MalformedRequestError(f"'{name}' parameter is required")
+
+
+async def _spool(route: Route, request: web.Request, settings: GatewaySettings, file: IO[bytes]) -> Upload:
     content_type = request.headers.get("Content-Type", "")
     if media_type(request.headers) != "multipart/form-data":
         raise MalformedRequestError("The request must be multipart/form-data")
@@ -111,6 +116,7 @@ async def _spool(request: web.Request, settings: GatewaySettings, file: IO[bytes
             file.write(piece)
         size += len(piece)
     finder.close()
+    _require(route, finder.names)
     return Upload(file, size, finder.value)
 
 

@@ -46,6 +46,8 @@ class FieldFinder:
         self._parts = 0
         self._wanted = False
         self._value: str | None = None
+        self.names: set[str] = set()
+        """The fields that have come by."""
 
     @property
     def value(self) -> str | None:
@@ -111,7 +113,10 @@ class FieldFinder:
             raise MalformedRequestError("The headers of a multipart part are too long")
         if end < 0:
             return False
-        self._wanted = _field_name(self._buffer[:end]) == self._name
+        name = _field_name(self._buffer[:end])
+        if name is not None:
+            self.names.add(name)
+        self._wanted = name == self._name
         self._buffer = self._buffer[end + 2 :]  # an empty value's boundary starts with this line end
         self._state = _State.BODY
         return True

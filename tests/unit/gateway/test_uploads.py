@@ -112,14 +112,25 @@ async def test_what_is_no_upload_is_refused(start: Starter, content_type: str, d
 
 
 async def test_an_upload_without_a_model_goes_to_the_loaded_one(start: Starter) -> None:
-    world = await start(answer, capabilities=["transcription"])
-    assert (await world.post(PATH, body(model=None), {"Content-Type": TYPE})).error == (
+    world = await start(answer, capabilities=["image"])
+    path = "/v1/images/edits"
+    assert (await world.post(path, body(model=None), {"Content-Type": TYPE})).error == (
         "No model loaded and no model specified in request"
     )
-    await world.post(PATH, body(), {"Content-Type": TYPE})
+    await world.post(path, body(), {"Content-Type": TYPE})
 
-    assert (await world.post(PATH, body(model=None), {"Content-Type": TYPE})).status == 200
+    assert (await world.post(path, body(model=None), {"Content-Type": TYPE})).status == 200
     assert world.driver.received[1].body == body(model=None)
+
+
+async def test_a_transcription_needs_a_model_and_a_file(start: Starter) -> None:
+    world = await start(answer, capabilities=["transcription"])
+    without_file = body().replace(b'name="file"', b'name="elif"')
+
+    for data, missing in ((body(model=None), "model"), (without_file, "file")):
+        reply = await world.post(PATH, data, {"Content-Type": TYPE})
+        assert (reply.status, reply.error) == (400, f"'{missing}' parameter is required")
+    assert not world.driver.received
 
 
 async def test_an_upload_for_an_unknown_model_is_a_404(start: Starter) -> None:
