@@ -75,8 +75,8 @@ async def test_a_start_that_the_last_waiter_has_left_is_ended(pool: Pool, driver
     await asyncio.sleep(0.05)
     assert state(pool) is InstanceState.STARTING
     await gone(second)
-    await until(lambda: not driver.running)
-    assert state(pool) is None
+    await until(lambda: state(pool) is None)
+    assert not driver.running
 
 
 async def test_a_quick_retry_finds_the_start_still_going_on(make_pool: MakePool, driver: FakeDriver) -> None:
