@@ -28,9 +28,13 @@ class ServerError(LemonpodError):
 class Client:
     """One server. Every call opens a connection of its own and closes it when its answer is read."""
 
-    def __init__(self, host: str, port: int, api_key: str | None) -> None:
+    def __init__(
+        self, host: str, port: int, api_key: str | None, *, answer_timeout: float | None = None
+    ) -> None:
+        """A load or a long prompt may take minutes: answers have no time limit unless one is given."""
         self._host = host
         self._port = port
+        self._answer_timeout = answer_timeout
         self._key = api_key or os.environ.get("LEMONADE_ADMIN_API_KEY") or os.environ.get("LEMONADE_API_KEY")
 
     def get(self, path: str, *, holding: Collection[str] = ()) -> dict[str, Any]:
@@ -96,8 +100,7 @@ class Client:
         try:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT)
             connection.connect()
-            # A load or a long prompt may take minutes: only connecting has a limit.
-            connection.sock.settimeout(None)
+            connection.sock.settimeout(self._answer_timeout)
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
         except (

@@ -19,6 +19,8 @@ from lemonpod.inventory.inventory import Inventory
 from lemonpod.models.hub import hub_dir
 
 _CONNECT_TIMEOUT: Final = 1.0
+_ANSWER_TIMEOUT: Final = 5.0
+"""A server whose first look at the disk is not over yet answers `/live` all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,7 @@ def _server(host: str, port: int) -> Check:
     except (OSError, UnicodeError):  # UnicodeError: no name of a host
         return Check(name="server", ok=True, found=f"none runs on {host}:{port}; `lemonpod serve` starts one")
     try:
-        Client(host, port, None).get("/live", holding=["status"])
+        Client(host, port, None, answer_timeout=_ANSWER_TIMEOUT).get("/live", holding=["status"])
     except LemonpodError as error:
         return Check(
             name="server",

@@ -98,6 +98,18 @@ def test_a_host_that_is_none_is_no_bug(arguments: list[str], capsys: pytest.Capt
     assert run(["doctor", *arguments]) == 0
 
 
+def test_doctor_does_not_wait_for_a_program_that_takes_connections_and_never_answers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lemonpod.cli.examine._ANSWER_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        assert run(["doctor", "--port", str(port)]) == 1
+
+    assert f"FAIL server: something else answers on 127.0.0.1:{port}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("key", ["ключ", "a\nb"])
 def test_a_key_that_cannot_be_sent_is_no_bug(key: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--api-key", key]) == 3
