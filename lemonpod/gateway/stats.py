@@ -76,9 +76,13 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return 0.0
-    return max(value, 0.0)
+    try:
+        number = float(value)
+    except OverflowError:  # more digits than a float holds
+        return 0.0
+    return max(number, 0.0) if math.isfinite(number) else 0.0
 
 
 def _count(value: object) -> int:

@@ -477,6 +477,7 @@ async def test_stats_count_what_answers_tell(start: Starter) -> None:
         b'{"prompt_tokens":"7"}',
         b'{"prompt_tokens":1e999}',
         b'{"prompt_tokens":-3}',
+        b'{"prompt_tokens":1' + b"0" * 400 + b"}",
         b"{}",
     ],
 )
