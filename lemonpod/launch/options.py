@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.location import shown
-from lemonpod.contract.manifest import Block, Manifest
-from lemonpod.contract.tokens import Template
+from lemonpod.contract.manifest import Manifest
+from lemonpod.contract.templates import templates_of
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import LaunchError
 from lemonpod.launch.custom_args import as_text
@@ -200,18 +200,5 @@ def _args(values: Mapping[str, Option], config: Mapping[str, JsonValue]) -> tupl
 
 def _custom_tokens(manifest: Manifest) -> set[str]:
     """Names that templates ask for: an option need not be declared to be used (RFC section 4.2)."""
-    templates = [template for args in manifest.capability_enable_args.values() for template in args]
-    for blocks in manifest.platforms.values():
-        for block in blocks.values():
-            for part in (block, *block.arch.values()):
-                templates += _templates(part)
-    tokens = (token for template in templates for token in template.tokens)
+    tokens = (token for _, template in templates_of(manifest) for token in template.tokens)
     return {token.argument for token in tokens if token.name == "custom" and token.argument}
-
-
-def _templates(block: Block) -> Iterable[Template]:
-    single = (block.command, block.working_dir, block.stop_command)
-    yield from (template for template in single if template)
-    yield from block.args or ()
-    yield from block.stop_command_args or ()
-    yield from block.env.values()
