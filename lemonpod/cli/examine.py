@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,11 @@ from typing import Final
 from lemonpod import bootstrap
 from lemonpod.cli.client import Client
 from lemonpod.config import Folders, load_settings
-from lemonpod.errors import ConfigError, LemonpodError
+from lemonpod.drivers.environment import engine_environment
+from lemonpod.drivers.spawn import locate
+from lemonpod.errors import ConfigError, LemonpodError, SpawnError
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.plan import LaunchPlan
 from lemonpod.models.hub import hub_dir
 
 _CONNECT_TIMEOUT: Final = 1.0
@@ -116,19 +118,20 @@ def _models(inventory: Inventory, port: int, environ: Mapping[str, str]) -> Iter
                 or f"lemonpod manifest plan {servable.entry.recipe} --model {servable.entry.id}",
             )
             continue
-        program = plan.spec.argv[0]
-        path = os.pathsep.join(
-            [plan.env.get("PATH") or environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]
-        )
-        if shutil.which(program, path=path) is None:
-            yield Check(
-                name=name,
-                ok=False,
-                found=f"its program {program} is not found",
-                fix=f"install it, or correct 'command' in the manifest of {plan.recipe}",
-            )
+        try:
+            program = _program(plan, environ)
+        except SpawnError as error:
+            fix = error.hint or f"correct 'command' in the manifest of {plan.recipe}"
+            yield Check(name=name, ok=False, found=error.message, fix=fix)
         else:
             yield Check(name=name, ok=True, found=f"{plan.recipe} would run {program} ({plan.block_path})")
+
+
+def _program(plan: LaunchPlan, environ: Mapping[str, str]) -> str:
+    """What a start would run, found as a start finds it; raises SpawnError."""
+    env = engine_environment(environ, plan.env, marker="", programs=os.path.dirname(sys.executable))
+    folder = None if plan.spec.cwd is None else str(plan.spec.cwd)
+    return locate(plan.spec.argv[0], path=env["PATH"], cwd=folder)
 
 
 def _server(host: str, port: int) -> Check:

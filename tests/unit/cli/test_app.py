@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,7 @@ def test_doctor_is_1_on_a_finding_and_gives_the_fix(
     write(backends / "e.json", make_document())
     assert run(["register", "m", "--recipe", "test-engine"]) == 0
     assert run(["doctor", "--port", "1"]) == 1
-    assert "its program /opt/engine is not found" in capsys.readouterr().out
+    assert "cannot start /opt/engine: /opt/engine does not exist" in capsys.readouterr().out
     write(backends / "e.json", make_document(platforms={"linux": {"cpu": {"command": "true", "args": []}}}))
     assert run(["doctor", "--port", "1"]) == 0
     capsys.readouterr()
@@ -245,6 +246,17 @@ def test_doctor_is_1_on_a_finding_and_gives_the_fix(
     failed = [check for check in json.loads(capsys.readouterr().out) if not check["ok"]]
     assert [str(backends / "e.json") in check["check"] for check in failed] == [True, False]
     assert "chmod go-w" in failed[0]["fix"]
+
+
+def test_doctor_looks_for_the_program_where_a_start_does(
+    backends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = {"command": Path(sys.executable).name, "args": [], "env": {"PATH": str(tmp_path)}}
+    write(backends / "e.json", make_document(platforms={"linux": {"cpu": block}}))
+    assert run(["register", "m", "--recipe", "test-engine"]) == 0
+
+    assert run(["doctor", "--port", "1"]) == 1
+    assert f"cannot start {Path(sys.executable).name}: not found in {tmp_path}" in capsys.readouterr().out
 
 
 def test_validate_of_a_folder_looks_at_what_discovery_looks_at(
