@@ -6,10 +6,12 @@ import asyncio
 import itertools
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -120,8 +122,7 @@ class ProcessEngine:
         try:
             self._child = Child(process, emit=self._log.extend, left_behind=self._left_behind)
         except BaseException:  # no thread or no file descriptor left to watch it with
-            process.kill()
-            process.communicate()
+            _give_up(process)
             self._run.remove(self._number)
             raise
 
@@ -144,8 +145,7 @@ class ProcessEngine:
         try:
             self._run.add(record)
         except OSError as error:
-            process.kill()
-            process.communicate()
+            _give_up(process)
             raise self._unrecorded(error) from error
         return process, record
 
@@ -268,3 +268,12 @@ class ProcessEngine:
 
     def _left_behind(self) -> tuple[str, ...]:
         return tuple(tree.describe(process) for process in self._members())
+
+
+def _give_up(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that nobody watches, and its group. Its output is not read: others may hold the pipe."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stdout is not None:
+        process.stdout.close()
+    process.wait()

@@ -55,9 +55,14 @@ class RunFile:
                 self._write(fd)
 
     def add(self, record: EngineRecord) -> None:
+        """Raises OSError where it cannot be written, and then holds no such record."""
         with self._lock:
             self._records[record.number] = record
-            self._write(self._fd)
+            try:
+                self._write(self._fd)
+            except OSError:
+                del self._records[record.number]
+                raise
 
     def remove(self, number: int) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from lemonpod.broker.ports import is_free
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers.process import ProcessDriver, ProcessEngine
+from lemonpod.drivers.state import RunFile
 from lemonpod.engine.api import EngineState, ExitStatus
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineError, EngineExitedError, SpawnError, StartTimeoutError
@@ -613,6 +615,26 @@ async def test_stats_are_summed_over_the_tree(create: Start) -> None:
     assert second.cpu_percent is not None
     assert (second.memory_bytes or 0) > 0
     assert (second.processes or 0) >= 1
+
+
+async def test_an_engine_that_cannot_be_recorded_is_ended_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = ProcessDriver(tmp_path / "state", dict(os.environ), SETTINGS)
+    engine = driver.create(make_plan("sh", "-c", "sleep 300 & wait", port=1))
+
+    def full(self: RunFile, fd: int | None) -> None:
+        if self._records:
+            time.sleep(0.2)  # meanwhile the shell has a child, which holds the pipe
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(RunFile, "_write", full)
+    with pytest.raises(SpawnError, match="no record of it can be written"):
+        await asyncio.wait_for(engine.start(), 5)
+    await until(lambda: carriers(driver.run) == [])
+    await driver.aclose()
+
+    assert list((tmp_path / "state").iterdir()) == []
 
 
 async def test_an_unwritable_state_folder_starts_nothing(tmp_path: Path) -> None:
