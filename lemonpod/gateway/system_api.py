@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -171,7 +172,7 @@ def _reason(problem: Problem) -> dict[str, Any]:
 
 def _storage(hub: Path) -> dict[str, Any]:
     """The disk that the models are on; the folder itself may not be there yet."""
-    existing = next(path for path in (hub, *hub.parents) if path.exists())
+    existing = next(path for path in (hub, *hub.parents) if os.path.exists(path))  # or may not be looked at
     usage = shutil.disk_usage(existing)
     return {
         "path": str(hub),

@@ -14,9 +14,11 @@ import lemonpod
 from lemonpod.engine.api import ExitStatus
 from lemonpod.errors import EngineUnhealthyError
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.gateway.system_api import _storage
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import message, ok
 from tests.unit.gateway.world import ENGINE_SETTINGS, RECIPE, Starter, World
+from tests.users import bound_by_modes, open_folder
 
 CHAT = "/v1/chat/completions"
 MODEL = {"checkpoint": "org/repo:x.gguf", "recipe": RECIPE}
@@ -493,6 +495,15 @@ async def test_nonsense_in_usage_counts_nothing(start: Starter, usage: bytes) ->
 
 
 # --- system-info ------------------------------------------------------------------------------------------
+
+
+def test_a_hub_that_cannot_be_reached_has_the_disk_of_what_is_above_it() -> None:
+    with open_folder() as folder:
+        (folder / "closed").mkdir(mode=0)
+        with bound_by_modes():
+            storage = _storage(folder / "closed/hub")
+
+    assert storage["total_bytes"] > 0
 
 
 async def test_system_info_has_what_lemonades_clients_demand(start: Starter) -> None:
