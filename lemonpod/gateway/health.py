@@ -56,8 +56,7 @@ def health_document(app: web.Application) -> dict[str, Any]:
     """The body of `/health`."""
     statuses = [s for s in app[keys.POOL].statuses() if s.state is not InstanceState.STOPPED]
     loaded = [_item(app, status) for status in statuses if status.state is not InstanceState.FAILED]
-    ready = [status for status in statuses if status.state is InstanceState.READY]
-    latest = max(ready, key=lambda status: status.last_used_at or status.ready_at or 0.0, default=None)
+    latest = next((status for status in statuses if status.state is InstanceState.READY), None)
     return {
         "status": "ok",
         "version": lemonpod.__version__,
