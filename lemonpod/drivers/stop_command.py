@@ -67,7 +67,7 @@ async def run_stop_command(
             return
         status = await asyncio.shield(child.exited)
         child.close()
-        if status.code != 0 and status.signal is None:
+        if status.code != 0 and not status.wanted:
             log.warning("stop command %s %s", command, status)
     finally:
         await cancel(hurried)

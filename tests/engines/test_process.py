@@ -450,15 +450,28 @@ async def test_l27_the_stop_command_gets_the_pid_and_the_environment(create: Sta
         ("/no/such",),
         ("false",),
         ("sh", "-c", "echo sorry; exit 3"),
-        ("kill", "-9", "{pid}"),
+        ("sh", "-c", "kill -9 $$"),
         ("/",),
         ("true", "\0"),
     ],
 )
-async def test_l27_a_failing_stop_command_stops_nothing_else(argv: tuple[str, ...], create: Start) -> None:
+async def test_l27_a_failing_stop_command_stops_nothing_else_and_is_told(
+    argv: tuple[str, ...], create: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop_spec(*argv)))
     await engine.start()
     assert (await engine.stop(grace=2.0)).wanted
+    assert "stop command" in caplog.text
+
+
+async def test_l27_a_stop_command_may_kill_the_engine(
+    create: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop_spec("kill", "-9", "{pid}")))
+    await engine.start()
+    status = await engine.stop(grace=2.0)
+    assert (status.signal, status.wanted) == (signal.SIGKILL, True)
+    assert caplog.text == ""
 
 
 async def test_l27_a_hanging_stop_command_is_cut_with_its_tree(create: Start, driver: ProcessDriver) -> None:
