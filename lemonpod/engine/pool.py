@@ -13,7 +13,7 @@ from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import Driver, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
 from lemonpod.engine.cooldown import CoolDown, after_crash
-from lemonpod.engine.failure import describe_failure
+from lemonpod.engine.failure import again, describe_failure
 from lemonpod.engine.instance import EngineLease, Instance, Workshop
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import (
@@ -84,7 +84,7 @@ class Pool:
             instance.stop(f"{model} was unloaded")
             await instance.ended()
             if instance.leftover is not None:
-                raise instance.leftover
+                raise again(instance.leftover)
             self._forgive(model)
 
     async def unload_all(self) -> None:
