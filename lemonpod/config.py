@@ -29,7 +29,7 @@ SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
-USED_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = MappingProxyType(
+USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "host": str,
         "port": int,
@@ -145,7 +145,11 @@ def load_settings(
         document = _read(path)
         _check_keys(document, path)
         ours = document.pop("lemonpod", {})
-        sections |= {name: value for name, value in document.items() if isinstance(value, dict)}
+        sections |= {
+            name: {**sections.get(name, {}), **value}
+            for name, value in document.items()
+            if isinstance(value, dict)
+        }
         options |= document
         engine = _override(engine, ours, path)
         gateway = _override(gateway, ours, path)
@@ -245,8 +249,7 @@ def _check_keys(document: Mapping[str, Any], path: Path) -> None:
     for name, kind in USED_KEYS.items():
         value = document.get(name)
         if name in document and (not isinstance(value, kind) or isinstance(value, bool)):
-            wanted = kind.__name__ if isinstance(kind, type) else "number"
-            raise ConfigError(f"{path}: {name} must be of type {wanted}, not {value!r}")
+            raise ConfigError(f"{path}: {name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and "\0" in value:
             raise ConfigError(f"{path}: {name} holds a NUL character")
 

@@ -48,14 +48,17 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults_file
     tmp_path: Path,
 ) -> None:
     defaults = tmp_path / "defaults.json"
-    defaults.write_text('{"port": 1, "host": "0.0.0.0", "log_level": "debug"}')
-    (tmp_path / "config.json").write_text('{"port": 2, "host": "::1"}')
+    defaults.write_text(
+        '{"port": 1, "host": "0.0.0.0", "log_level": "debug", "r": {"threads": 8, "ctx_size": 1}}'
+    )
+    (tmp_path / "config.json").write_text('{"port": 2, "host": "::1", "r": {"ctx_size": 2}}')
 
     settings = load_settings(
         {"LEMONADE_DEFAULTS_PATH": str(defaults)}, Folders(cache=tmp_path, config=tmp_path), port=3
     )
 
     assert (settings.port, settings.host, settings.log_level) == (3, "::1", "debug")
+    assert settings.recipe_options == {"r": {"threads": 8, "ctx_size": 2}}
 
 
 def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
