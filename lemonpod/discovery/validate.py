@@ -48,7 +48,9 @@ def validate_files(
     for report in reports:
         problems = list(report.problems)
         if report.manifest is not None:
-            problems += lint(report.manifest, catalog, builtin=builtin, given=given)
+            around = {recipe: descriptor.manifest for recipe, descriptor in catalog.descriptors.items()}
+            around |= {**given, report.manifest.recipe: report.manifest}
+            problems += _lint(report.manifest, around, builtin)
         # A file that is in place may be refused for what lies around it.
         here = (rejected for rejected in catalog.rejected if rejected.path == report.path.absolute())
         problems += [problem for rejected in here for problem in rejected.problems]
@@ -88,20 +90,8 @@ def _anyhow(file: Path) -> bytes | None:
         return stream.read(MAX_BYTES + 1)
 
 
-def lint(
-    manifest: Manifest,
-    catalog: Catalog,
-    *,
-    builtin: frozenset[str],
-    given: Mapping[str, Manifest] | None = None,
-) -> tuple[Problem, ...]:
-    """What would keep `manifest` from being listed or loaded beside those of `catalog` and `given`."""
-    around = {recipe: descriptor.manifest for recipe, descriptor in catalog.descriptors.items()}
-    around |= {**(given or {}), manifest.recipe: manifest}
-    return tuple(_lint(manifest, around, builtin))
-
-
 def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset[str]) -> Iterator[Problem]:
+    """What would keep `manifest` from being listed or loaded; it is one of those `around`."""
     if manifest.recipe in builtin:
         yield built_in_collision(manifest.recipe)
     if manifest.extends is not None:
