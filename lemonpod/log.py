@@ -19,22 +19,17 @@ _SECRET: Final = re.compile(
 )
 
 
-class RedactionFilter(logging.Filter):
-    """Blanks what looks like a credential, whoever logged it."""
+class RedactingFormatter(logging.Formatter):
+    """Blanks what looks like a credential, whoever logged it, in tracebacks too."""
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        redacted = _SECRET.sub(r"\1…", message)
-        if redacted != message:
-            record.msg, record.args = redacted, None
-        return True
+    def format(self, record: logging.LogRecord) -> str:
+        return _SECRET.sub(r"\1…", super().format(record))
 
 
 def set_up_logging(level: str) -> None:
     """Send everything from `level` up to stderr; `level` is one of `config.LOG_LEVELS`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S"))
-    handler.addFilter(RedactionFilter())
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S"))
     logging.basicConfig(level=_LEVELS[level], handlers=[handler], force=True)
     # Both are chatty below warning, and neither knows what of it is private.
     logging.getLogger("asyncio").setLevel(logging.WARNING)

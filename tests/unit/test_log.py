@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 import pytest
 
-from lemonpod.log import RedactionFilter
+from lemonpod.log import RedactingFormatter
 
 
 @pytest.mark.parametrize(
@@ -21,14 +22,22 @@ from lemonpod.log import RedactionFilter
 def test_credentials_are_blanked(text: str) -> None:
     record = logging.LogRecord("n", logging.INFO, __file__, 1, "%s done", (text,), None)
 
-    assert RedactionFilter().filter(record)
-    assert "s3cret" not in record.getMessage()
-    assert record.getMessage().endswith(" done")
+    line = RedactingFormatter().format(record)
+
+    assert "s3cret" not in line
+    assert line.endswith(" done")
+
+
+def test_credentials_in_a_traceback_are_blanked() -> None:
+    try:
+        raise ValueError("token=" + "s3cret"[:])
+    except ValueError:
+        record = logging.LogRecord("n", logging.ERROR, __file__, 1, "failed", (), sys.exc_info())
+
+    assert "ValueError: token=…" in RedactingFormatter().format(record)
 
 
 def test_other_text_stays() -> None:
     record = logging.LogRecord("n", logging.INFO, __file__, 1, "tokens: %d", (7,), None)
 
-    RedactionFilter().filter(record)
-
-    assert record.getMessage() == "tokens: 7"
+    assert RedactingFormatter().format(record) == "tokens: 7"
