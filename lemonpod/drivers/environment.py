@@ -70,8 +70,8 @@ def engine_environment(
 ) -> dict[str, str]:
     """The environment of an engine: what it may inherit, then what the manifest adds.
 
-    `programs` is the folder of our own environment's console programs; it is searched last. Unless the
-    manifest sets a PATH of its own.
+    `programs` is the folder of our own environment's console programs: it is searched last, and not at all
+    where the manifest sets a PATH of its own.
     """
     environment = {name: value for name, value in inherited.items() if _may_inherit(name)}
     environment["PATH"] = os.pathsep.join([environment.get("PATH") or _NOT_SET, programs])

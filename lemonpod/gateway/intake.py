@@ -79,7 +79,7 @@ def name_of(intake: Intake) -> str | None:
 
 
 def payload_for(intake: Intake, model: str) -> AsyncIterator[bytes] | io.BytesIO | None:
-    """The body for the engine: as it came, but with the model named by its canonical id."""
+    """The body for the engine: as it came, but JSON with the model named by its canonical id."""
     match intake:
         case None:
             return None
