@@ -66,6 +66,17 @@ _ACCEPTED_KEYS: Final = frozenset(
         "websocket_port",
     }
 )
+# With zero these would ask without a pause, or give nobody the time to answer.
+_ABOVE_ZERO: Final = frozenset(
+    {
+        "body_timeout",
+        "connect_timeout",
+        "stop_command_timeout",
+        "watchdog_interval",
+        "watchdog_max_failures",
+        "watchdog_probe_timeout",
+    }
+)
 _WATCHDOG_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "LEMONADE_BACKEND_WATCHDOG": "watchdog",
@@ -283,6 +294,8 @@ def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -
             raise ConfigError(f"{where}: lemonpod.{name} must be a {kind.__name__}, not {value!r}")
         if kind is not bool and value < 0:
             raise ConfigError(f"{where}: lemonpod.{name} must not be negative, it is {value}")
+        if kind is not bool and value == 0 and name in _ABOVE_ZERO:
+            raise ConfigError(f"{where}: lemonpod.{name} must be above zero")
         if kind is float and not math.isfinite(value):
             raise ConfigError(f"{where}: lemonpod.{name} must be a number of seconds, it is {value}")
     return replace(settings, **chosen)

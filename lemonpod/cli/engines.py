@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, ServerPort
-from lemonpod.cli.output import print_json, print_table, spinner
+from lemonpod.cli.output import print_json, print_table, printable, spinner
 from lemonpod.cli.values import parse_options
 from lemonpod.errors import UpstreamError
 
@@ -90,7 +90,8 @@ def run(
             first = next(pieces, "")
         try:
             for piece in chain([first], pieces):
-                typer.echo(piece, nl=False)
+                # A model may say anything, also what a terminal would obey.
+                typer.echo(printable(piece) if sys.stdout.isatty() else piece, nl=False)
                 sys.stdout.flush()
         finally:
             typer.echo()  # what comes next, an error too, begins on a line of its own

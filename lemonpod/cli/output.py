@@ -41,16 +41,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("-" if cell in (None, "") else _printable(str(cell))) for cell in row))
+        table.add_row(*(Text("-" if cell in (None, "") else printable(str(cell))) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=max(console.width, 400))
     console.print(table)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text without what a terminal would obey, as escape sequences in a name."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
 
 
 @contextmanager

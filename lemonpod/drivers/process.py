@@ -250,7 +250,8 @@ class ProcessEngine:
         status = await asyncio.shield(child.exited)
         child.close()
         self._log.close()
-        await asyncio.to_thread(self._run.remove, record.number)
+        with suppress(OSError):  # a full disk; a record of what has ended harms nobody
+            await asyncio.to_thread(self._run.remove, record.number)
         await wait_port_free(self._plan, started=record.create_time)
         return status
 

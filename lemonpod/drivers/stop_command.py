@@ -66,8 +66,8 @@ async def run_stop_command(
             log.error("stop command %s cannot be ended: pid %d", command, child.pid)
             return
         status = await asyncio.shield(child.exited)
-        child.close()
         if status.code != 0 and not status.wanted:
             log.warning("stop command %s %s", command, status)
     finally:
+        child.close()
         await cancel(hurried)

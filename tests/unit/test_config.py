@@ -84,6 +84,7 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"lemonpod": {"stop_grace": -1}}, "must not be negative"),
         ({"lemonpod": {"first_port": 9000}}, "9000 to 8999 is no range of ports"),
         ({"lemonpod": {"first_port": 0}}, "0 to 8999 is no range of ports"),
+        ({"lemonpod": {"watchdog_interval": 0}}, "lemonpod.watchdog_interval must be above zero"),
         ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
         ({"lemonpd": {"first_port": 9000}}, "unknown key 'lemonpd' (did you mean 'lemonpod'?)"),
         ({"models_dir": "a\0b"}, "models_dir holds a NUL character"),
