@@ -83,16 +83,18 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
     pool = Pool(inventory, [driver], ports, settings.engine)
 
-    def on_signal() -> None:
-        if end.is_set():
-            pool.hurry()  # whoever signals twice does not want to wait for requests to end
+    def on_signal(number: int) -> None:
+        # Whoever asks twice does not want to wait. A closing terminal asks twice by itself: shell and kernel.
+        if end.is_set() and number != signal.SIGHUP:
+            log.warning("asked again: engines are killed")
+            pool.hurry()
         end.set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Its terminal going away (HUP) ends the server too, unless it was started by nohup.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, on_signal)
+            loop.add_signal_handler(number, on_signal, number)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(driver.aclose)
         for line in await driver.reclaim(at_once=end):

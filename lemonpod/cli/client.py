@@ -136,8 +136,5 @@ def _server_error(response: http.client.HTTPResponse) -> ServerError:
         message = None
     if not isinstance(message, str):
         message = text.strip() or f"{response.status} {response.reason}"
-    retry = response.headers.get("Retry-After")
-    hint = f"try again in {retry} s" if retry else None
-    if response.status == 401:
-        hint = "pass --api-key, or set LEMONADE_API_KEY"
+    hint = "pass --api-key, or set LEMONADE_API_KEY" if response.status == 401 else None
     return ServerError(response.status, message, hint=hint)

@@ -140,12 +140,17 @@ def status(
                 "failed" if item in failed else item.get("status"),
                 None if item in failed else item.get("pid"),
                 f"{now - item['last_use'] / 1000:.0f} s ago" if item.get("last_use") else None,
-                item.get("reason"),
+                _first_line(item.get("reason")),
             )
             for item in [*health["all_models_loaded"], *failed]
         ],
         empty="No model is loaded; the first request for one loads it.",
     )
+
+
+def _first_line(reason: str | None) -> str | None:
+    """The cause alone; the engine's last lines follow it, and `lemonpod logs` has them all."""
+    return reason.partition("\n")[0] if reason else None
 
 
 def logs(

@@ -42,7 +42,8 @@ def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) 
     except ConfigError as error:
         yield Check(name="settings", ok=False, found=error.message, fix=error.hint or "correct the file")
         return
-    yield Check(name="settings", ok=True, found=str(folders.config / "config.json"))
+    path = folders.config / "config.json"
+    yield Check(name="settings", ok=True, found=f"{path}{'' if path.exists() else ' (not there yet)'}")
     yield _folder("config folder", folders.config)
     yield _folder("cache folder", folders.cache)
     hub = hub_dir(environ, settings.models_dir)

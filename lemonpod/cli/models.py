@@ -67,6 +67,8 @@ def register(
         )
     if descriptor is not None and not force:
         _refuse_unfit(descriptor.manifest, label or [], options)
+        if checkpoint is None and file is None:
+            _refuse_without_weights(descriptor.manifest)
     main = checkpoint if file is None else str(file.absolute())
     written = write.register(
         local.folders(cache_dir, config_dir).config,
@@ -90,6 +92,16 @@ def _require(file: Path) -> None:
         raise ConfigError(
             f"{file}: cannot be read: {error.strerror}", hint="--force registers it anyway"
         ) from error
+
+
+def _refuse_without_weights(manifest: Manifest) -> None:
+    from lemonpod.contract.templates import MAIN_CHECKPOINT, checkpoints_of
+
+    if MAIN_CHECKPOINT in checkpoints_of(manifest):
+        raise LaunchError(
+            f"recipe '{manifest.recipe}' asks for the model's file",
+            hint="give --file or --checkpoint; --force registers the model anyway",
+        )
 
 
 def _refuse_unfit(manifest: Manifest, labels: list[str], options: Mapping[str, JsonValue]) -> None:

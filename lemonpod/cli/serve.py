@@ -21,11 +21,15 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; localhost, if not said.", show_default=False)
+        str | None,
+        typer.Option(
+            envvar="LEMONADE_HOST", help="Address to listen on; localhost, if not said.", show_default=False
+        ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
+            envvar="LEMONADE_PORT",
             help="Port to listen on, 0 for any free one; 13305, if not said.",
             show_default=False,
             min=0,

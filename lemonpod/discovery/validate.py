@@ -101,6 +101,7 @@ def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset
     if manifest.variant_of is not None and manifest.variant_of not in LAUNCH_PLAN_BASES:
         yield Problem(location="variant_of", message=_no_base(manifest.variant_of, around, builtin))
     yield from _without_effect(manifest)
+    yield from _without_a_shell(manifest)
     for path, template in templates_of(manifest):
         for token in template.tokens:
             if why := _never_has_a_value(token, template, path):
@@ -120,6 +121,17 @@ def _without_effect(manifest: Manifest) -> Iterator[Problem]:
                         message="'stop_command_args' has no effect without 'stop_command'",
                         hint="name the program in 'stop_command'",
                     )
+
+
+def _without_a_shell(manifest: Manifest) -> Iterator[Problem]:
+    """Programs whose names only a shell could make sense of."""
+    for path, template in templates_of(manifest):
+        if path[-1] in ("command", "stop_command") and str(template).startswith("~"):
+            yield Problem(
+                location=location(path),
+                message=f"'{template}' begins with '~', which means nothing without a shell",
+                hint="write the path in full",
+            )
 
 
 def _never_has_a_value(token: Token, template: Template, path: DocumentPath) -> tuple[str, str] | None:

@@ -46,7 +46,7 @@ def locate(command: str, *, path: str, cwd: str | None) -> str:
     if os.sep in command:
         where = os.path.join(cwd or "", command)
         if problem := _unusable(where):
-            raise SpawnError(f"cannot start {command}: {where} {problem}", hint=_hint(problem))
+            raise SpawnError(f"cannot start {command}: {where} {problem}", hint=_hint(problem, command))
         return command
     # An empty or relative entry would search the working folder: nobody means that for a server.
     folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
@@ -59,7 +59,7 @@ def locate(command: str, *, path: str, cwd: str | None) -> str:
         if problem != _MISSING:
             found = found or f"{where} {problem}"
     if found:
-        raise SpawnError(f"cannot start {command}: {found}", hint=_hint(found))
+        raise SpawnError(f"cannot start {command}: {found}", hint=_hint(found, command))
     raise SpawnError(
         f"cannot start {command}: not found in {os.pathsep.join(folders) or 'an empty PATH'}",
         hint="install it, or name it by its full path in the manifest",
@@ -82,8 +82,12 @@ def _unusable(where: str) -> str | None:
     return None if os.access(where, os.X_OK) else _NOT_EXECUTABLE
 
 
-def _hint(problem: str) -> str | None:
-    return "chmod +x it" if problem.endswith(_NOT_EXECUTABLE) else None
+def _hint(problem: str, command: str) -> str | None:
+    if problem.endswith(_NOT_EXECUTABLE):
+        return "chmod +x it"
+    if command.startswith("~"):
+        return "'~' means nothing without a shell: write the path in full"
+    return "correct 'command' in the manifest" if problem == _MISSING else None
 
 
 def _reason(error: OSError, program: str, cwd: str | None) -> str:

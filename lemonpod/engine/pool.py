@@ -196,6 +196,8 @@ class Pool:
         del self._lives[model]
         if isinstance(failure, ModelNotFoundError):
             self._forgive(model)
+        if failure is None and instance.engine is not None:
+            log.info("%s has ended: %s", model, instance.cause)
         if failure is None or instance.plan is None or instance.engine is None:
             return  # it ended well, or there never was an engine: whoever waited has been told
         self._failed[model] = instance
@@ -221,7 +223,9 @@ class Pool:
     def _known(self, model: str) -> Instance:
         instance = self._find(model)
         if instance is None:
-            raise ModelNotLoadedError(f"Model '{model}' is not loaded")
+            raise ModelNotLoadedError(
+                f"Model '{model}' is not loaded", hint="what it wrote is kept until it is unloaded"
+            )
         return instance
 
     def _status(self, instance: Instance) -> InstanceStatus:

@@ -101,7 +101,7 @@ async def until_ready(engine: Engine) -> None:
             f"the {plan.recipe} engine of {plan.model} was not ready after {plan.probe.timeout:g} s: "
             f"{await engine.diagnose()}",
             log_tail=engine.log_tail(LOG_TAIL),
-            hint=f"see `lemonpod logs {plan.model}`, or raise health_probe.timeout_seconds",
+            hint=f"`lemonpod logs {plan.model}`; if it is only slow, raise health_probe.timeout_seconds",
         ) from None
     finally:
         await cancel(exited)

@@ -84,11 +84,15 @@ async def logs(request: web.Request) -> web.StreamResponse:
     tail = query.get("tail")
     if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
         raise MalformedRequestError("'tail' must be a number of lines")
-    lines = request.app[keys.POOL].logs(
-        await _id_of(request.app, name),
-        tail=None if tail is None else int(tail),
-        follow=query.get("follow", "") in {"1", "true"},
-    )
+    try:
+        lines = request.app[keys.POOL].logs(
+            await _id_of(request.app, name),
+            tail=None if tail is None else int(tail),
+            follow=query.get("follow", "") in {"1", "true"},
+        )
+    except ModelNotLoadedError:
+        await request.app[keys.INVENTORY].lookup(name)  # raises where there is no such model at all
+        raise
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await response.prepare(request)
     with suppress(ConnectionResetError):  # the client has gone

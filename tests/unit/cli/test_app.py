@@ -216,6 +216,17 @@ def test_a_model_that_cannot_be_is_wrong_usage(
     assert not (backends.parent / "user_models.json").exists()
 
 
+def test_register_asks_for_the_file_that_the_recipe_needs(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = {"command": "/opt/engine", "args": ["{resolved_path}"]}
+    write(backends / "e.json", make_document(platforms={"linux": {"cpu": block}}))
+
+    assert run(["register", "m", "--recipe", "test-engine"]) == 1
+    assert "--file or --checkpoint" in capsys.readouterr().err
+    assert run(["register", "m", "--recipe", "test-engine", "--force"]) == 0
+
+
 def test_register_force_comes_before_the_recipe(backends: Path) -> None:
     options = ["--option", "new=1", "--label", "tts"]
     assert run(["register", "m", "--recipe", "later", "--file", "/no/such", *options, "--force"]) == 0

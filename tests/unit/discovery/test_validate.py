@@ -177,3 +177,13 @@ def test_stop_arguments_without_a_stop_command_have_no_effect(machine: Machine, 
     other = {"gfx1": {"stop_command_args": ["-2"]}}
     assert told(stop_command="kill", arch=other) == []
     assert told(arch=other)[1] == "platforms.linux.cpu.arch.gfx1.stop_command_args"
+
+
+def test_a_program_that_only_a_shell_would_find_is_a_finding(machine: Machine, draft: Path) -> None:
+    cpu = {"command": "~/engine", "args": ["~/this-is-just-text"], "stop_command": "~/stop"}
+    (report,) = validated(machine, machine.write(draft, platforms={"linux": {"cpu": cpu}}))
+
+    assert [problem.location for problem in report.problems] == [
+        "platforms.linux.cpu.command",
+        "platforms.linux.cpu.stop_command",
+    ]

@@ -404,7 +404,10 @@ async def test_unload_of_all(start: Starter, body: bytes) -> None:
 
 async def test_logs(start: Starter) -> None:
     world = await start(answer, output=["one", "two", "three é"])
-    assert (await world.get("/internal/logs?model=m")).json == {"error": "Model 'user.m' is not loaded"}
+    not_yet = await world.get("/internal/logs?model=m")
+    assert (not_yet.status, not_yet.error.startswith("Model 'user.m' is not loaded")) == (404, True)
+    unknown = await world.get("/internal/logs?model=nope")
+    assert (unknown.status, "'nope' was not found" in str(unknown.json)) == (404, True)
     await world.post(CHAT, {"model": "m"})
 
     everything = (await world.get("/internal/logs?model=m")).body.splitlines()
