@@ -6,11 +6,13 @@ LemonpodError
 ├─ ManifestError                what a manifest says; holds every problem of the file
 │   └─ UntrustedFileError       who may write the file that says it
 ├─ TokenError                   a template that does not parse, or a token without a usable value
+├─ ImageError                   a text that is no reference to a container image
 ├─ LaunchError                  manifest, model and host do not add up to a launch plan
 │   ├─ RecipeNotFoundError
 │   ├─ PlatformNotSupportedError
 │   ├─ ReservedArgError
-│   └─ CheckpointNotFoundError
+│   ├─ CheckpointNotFoundError
+│   └─ ArgvError                a command line of podman or docker that they would refuse
 ├─ NoPortError                  every port of the range is taken
 ├─ EngineError                  a planned engine that does not run
 │   ├─ SpawnError
@@ -107,6 +109,10 @@ class TokenError(LemonpodError):
     code = "token_invalid"
 
 
+class ImageError(LemonpodError):
+    code = "image_invalid"
+
+
 class LaunchError(LemonpodError):
     code = "launch_invalid"
 
@@ -125,6 +131,17 @@ class ReservedArgError(LaunchError):
 
 class CheckpointNotFoundError(LaunchError):
     code = "checkpoint_not_found"
+
+
+class ArgvError(LaunchError):
+    """What is wrong with a command line, and with which of its words."""
+
+    code = "argv_invalid"
+
+    def __init__(self, reason: str, *, index: int, hint: str | None = None) -> None:
+        super().__init__(f"{reason}, at argv[{index}]", hint=hint)
+        self.reason = reason
+        self.index = index
 
 
 class NoPortError(LemonpodError):

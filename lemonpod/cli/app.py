@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import typer
 
 from lemonpod import __version__, errors
-from lemonpod.cli import backends, demo, engines, host, manifest, models, serve
+from lemonpod.cli import backends, demo, engines, host, manifest, models, pin, serve
 
 EXIT_OK: Final = 0
 EXIT_FINDINGS: Final = 1
@@ -61,6 +61,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.add_typer(manifest.app, name="manifest")
+app.add_typer(pin.app, name="pin")
 app.command("backends")(backends.backends)
 app.command("register")(models.register)
 app.command("list")(models.list_models)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lemonpod.cli import local
+from lemonpod.cli.files import manifest_files
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.cli.values import parse_options
-from lemonpod.errors import ConfigError
 
 app = typer.Typer(help="Check manifests and see what they would start.", no_args_is_help=True)
 
@@ -27,7 +25,7 @@ def validate(
 ) -> None:
     """Report everything wrong with manifests, also what would only fail at load. Exits 1 on any finding."""
     inventory = local.inventory(cache_dir, config_dir)
-    reports = inventory.validate(list(_manifest_files(files)))
+    reports = inventory.validate(list(manifest_files(files, parameter="FILES")))
     if as_json:
         rows: list[dict[str, Any]] = [
             {
@@ -46,23 +44,6 @@ def validate(
                 typer.echo(f"{report.path}: ok")
     if any(report.problems for report in reports):
         raise typer.Exit(1)
-
-
-def _manifest_files(given: Iterable[Path]) -> Iterator[Path]:
-    """The files themselves, and of a folder what discovery would look at."""
-    from lemonpod.discovery.catalog import manifest_names
-
-    for path in given:
-        if not os.path.isdir(path):  # nor one that cannot be reached, of which its report tells
-            yield path
-            continue
-        try:
-            names = manifest_names(path)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot read directory: {error.strerror}") from error
-        if not names:
-            raise typer.BadParameter(f"no manifest in the folder {path}", param_hint="FILES")
-        yield from (path / name for name in names)
 
 
 @app.command()

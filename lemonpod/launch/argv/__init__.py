@@ -1,0 +1,1 @@
+"""Command lines of podman and docker as values: what their `run` and `create` were asked for."""
