@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
@@ -14,7 +14,8 @@ from typing import Final
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, Os
-from lemonpod.errors import LaunchError
+from lemonpod.errors import ArgvError, LaunchError
+from lemonpod.launch.argv.split import PROGRAMS, split
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.options import Options, effective_options
@@ -26,8 +27,6 @@ from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
 from lemonpod.models.entry import MAIN
 
-# Their containers are children of a daemon or of init: no socket of theirs is in our process tree.
-_CONTAINER_COMMANDS: Final = frozenset({"docker", "podman"})
 # How a plan came to be, which two equal engines may differ in.
 _EXPLANATION: Final = frozenset({"digest", "notes", "selection", "values"})
 
@@ -73,7 +72,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             spec=spec,
             env=MappingProxyType(env),
             probe=manifest.probe,
-            peer_checked=PurePath(command).name not in _CONTAINER_COMMANDS,
+            peer_checked=not _hands_over(argv),
             stop=stop,
             slot_policy=manifest.slot_policy,
             engine_paths=manifest.endpoints,
@@ -84,6 +83,16 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             notes=(*options.notes, *_args_note(render, values), *_mount_note(request, values)),
             digest="",
         )
+
+
+def _hands_over(argv: Sequence[str]) -> bool:
+    """Whether a container runtime runs the engine: none of its sockets is then in our process tree."""
+    if PurePath(argv[0]).name in PROGRAMS:
+        return True
+    try:
+        return split(argv) is not None
+    except ArgvError:  # it is one, though not one that runs
+        return True
 
 
 def _refuse_variant(manifest: Manifest) -> None:
