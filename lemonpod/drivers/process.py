@@ -37,6 +37,8 @@ from lemonpod.launch.plan import LaunchPlan, ProcessSpec
 
 SURVIVAL: Final = 0.25
 """A `process` probe is content with an engine that lived this long: a typo in its flags ends one at once."""
+NOTABLE_SILENCE: Final = 0.4
+"""A probe that is given up after less says nothing: a healthy engine may take as long."""
 
 
 class ProcessDriver:
@@ -162,7 +164,14 @@ class ProcessEngine:
             raise exited_error(self._plan, self._child.exited.result(), self.log_tail(LOG_TAIL))
         if self._plan.probe.type is ProbeType.PROCESS:
             return time.monotonic() - self._child.since >= SURVIVAL
-        answer = await ask(self._plan.endpoint, self._plan.probe)
+        begun = time.monotonic()
+        try:
+            answer = await ask(self._plan.endpoint, self._plan.probe)
+        except asyncio.CancelledError:
+            # Whoever asked gave up first: what an earlier probe found is not why.
+            if (waited := time.monotonic() - begun) >= NOTABLE_SILENCE:
+                self._answer = f"{self._plan.endpoint.url} did not answer within {waited:.1f} s"
+            raise
         if answer is None and self._plan.peer_checked:
             answer = await asyncio.to_thread(check_peer, self._plan, self._members)
         if answer is not None:

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import psutil
@@ -298,8 +298,34 @@ async def test_an_engine_that_never_listens_is_told_so(create: Start) -> None:
 async def test_l09_an_engine_that_takes_connections_and_never_answers_times_out(create: Start) -> None:
     engine = create(fake_plan("--accept-but-silent", probe=HealthProbe(timeout=1.0, interval=0.05)))
     await engine.start()
-    with pytest.raises(StartTimeoutError):
+    with pytest.raises(
+        StartTimeoutError, match=r"not ready after 1 s: .* did not answer within [01]\.\d s; "
+    ):
         await until_ready(engine)
+
+
+async def test_a_probe_that_is_given_up_says_what_it_waited_for(create: Start) -> None:
+    """As the watchdog does: it is not what the probes before the engine was ready have found."""
+    engine = create(fake_plan("--accept-but-silent"))
+    await engine.start()
+    with suppress(TimeoutError):
+        while not await asyncio.wait_for(engine.probe(), 0.5):
+            assert "nothing takes connections" in await engine.diagnose()
+    assert re.match(
+        r"http://127\.0\.0\.1:\d+ did not answer within 0\.\d s; the engine", await engine.diagnose()
+    )
+
+
+async def test_a_probe_that_is_given_up_at_once_says_nothing(create: Start) -> None:
+    engine = create(fake_plan("--ready-after", "300"))
+    await engine.start()
+    while not (await engine.diagnose()).count("got status 503"):
+        await engine.probe()
+    asking = asyncio.create_task(engine.probe())
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert "got status 503" in await engine.diagnose()
 
 
 async def test_l09_an_exit_is_noticed_while_a_probe_hangs(create: Start) -> None:
