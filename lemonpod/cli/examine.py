@@ -88,6 +88,9 @@ def _manifests(inventory: Inventory) -> Iterator[Check]:
     yield Check(name="recipes", ok=True, found=recipes)
     for rejected in catalog.rejected:
         for problem in rejected.problems:
+            if rejected.replaced:
+                yield Check(name=f"manifest {rejected.path}", ok=True, found=str(problem))
+                continue
             where = f"{problem.location}: " if problem.location else ""
             yield Check(
                 name=f"manifest {rejected.path}",

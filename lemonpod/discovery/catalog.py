@@ -49,6 +49,8 @@ class Rejected:
     recipe: str | None
     problems: tuple[Problem, ...]
     kept: bool = False
+    replaced: bool = False
+    """A shipped manifest that is fine, and whose place one of the user's takes: nothing to mend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,4 +235,9 @@ def _rejected(
                     recipe=file.recipe,
                     problems=problems,
                     kept=file.path in in_use,
+                    replaced=(
+                        directory.scope is Scope.SHIPPED
+                        and problems == (refused.get(file.path),)
+                        and file.recipe in descriptors
+                    ),
                 )

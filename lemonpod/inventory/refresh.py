@@ -58,6 +58,9 @@ def report(refresh: Refresh, catalog: Catalog, *, first: bool) -> None:
             for model in getattr(refresh.models, what):
                 _log.info("model '%s' %s", model, what)
     for rejected in refresh.rejected:
+        if rejected.replaced:
+            _log.info("%s replaces the one that comes with lemonpod, %s", rejected.recipe, rejected.path)
+            continue
         kept = "; its last good version stays in use" if rejected.kept else ""
         problems = "; ".join(str(problem) for problem in rejected.problems)
         _log.warning("refused %s: %s%s", rejected.path, problems, kept)

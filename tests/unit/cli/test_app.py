@@ -259,6 +259,15 @@ def test_doctor_is_1_on_a_finding_and_gives_the_fix(
     assert "chmod go-w" in failed[0]["fix"]
 
 
+def test_doctor_finds_nothing_wrong_with_a_manifest_in_the_place_of_a_shipped_one(
+    backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(backends / "e.json", make_document(recipe="llama-server"))
+    assert run(["doctor", "--port", "1", "--json"]) == 0
+    (replaced,) = (c for c in json.loads(capsys.readouterr().out) if "llama-server.json" in c["check"])
+    assert str(backends / "e.json") in replaced["found"]
+
+
 def test_doctor_looks_for_the_program_where_a_start_does(
     backends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,16 @@ def test_a_higher_directory_shadows_a_lower_one(machine: Machine) -> None:
         file.unlink()
 
 
+def test_only_a_sound_shipped_manifest_counts_as_replaced(machine: Machine) -> None:
+    """It is shown, and nothing of it has to be mended; of the others one is the user's to remove."""
+    machine.write(machine.config / "x.json")
+    lower, shipped = machine.write(machine.cache / "x.json"), machine.write(machine.shipped / "x.json")
+    broken = machine.write(machine.shipped / "y.json", capabilities=[])
+    machine.scan()
+    replaced = [machine.rejected(path).replaced for path in (lower, shipped, broken)]
+    assert replaced == [False, True, False]
+
+
 def test_of_two_files_in_a_directory_the_first_by_name_counts(machine: Machine) -> None:
     second = machine.write(machine.config / "b.json")
     first = machine.write(machine.config / "a.yaml")

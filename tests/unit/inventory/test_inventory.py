@@ -40,11 +40,14 @@ class Place:
         self.manifests = folder / "backends"
         self.config = folder / "config"
         self.hub = folder / "hub"
-        for path in (self.manifests, self.config, self.hub):
+        self.shipped = folder / "shipped"
+        for path in (self.manifests, self.config, self.hub, self.shipped):
             path.mkdir(mode=0o755)
         self.registry = CountingRegistry(self.config)
         self.inventory = Inventory(
-            paths=DiscoveryPaths(user_config=(self.manifests,), user_cache=(), system=(), shipped=()),
+            paths=DiscoveryPaths(
+                user_config=(self.manifests,), user_cache=(), system=(), shipped=(self.shipped,)
+            ),
             registry=self.registry,
             hub=self.hub,
             facts=make_facts(),
@@ -97,6 +100,17 @@ async def test_models_meet_their_recipes(place: Place) -> None:
     assert servable.manifest is place.inventory.catalog.descriptors["test-engine"].manifest
     assert (servable.mode, servable.recipe_problem) == (Mode.CHAT, None)
     assert place.inventory.models.find("b") is place.inventory.find("user.b").entry
+
+
+async def test_a_manifest_in_the_place_of_a_shipped_one_is_no_warning(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "lemonpod")
+    own = place.manifest()
+    shipped = place.write(place.shipped / "x.json", own.read_text())
+    await place.inventory.ready()
+    told = [record.levelname for record in caplog.records if str(shipped) in record.getMessage()]
+    assert told == ["INFO"]
 
 
 def test_an_inventory_that_has_not_looked_is_empty(place: Place) -> None:
