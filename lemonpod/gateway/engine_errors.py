@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from lemonpod.gateway.errors import NO_RETRY
 from lemonpod.gateway.exchange import Exchange
 from lemonpod.gateway.headers import to_client
 
@@ -28,6 +29,8 @@ async def answer_engine_error(request: web.Request, answer: Exchange) -> web.Res
     for name in _OF_THE_BODY:
         headers.popall(name, None)
     status = 502 if answer.status in _NOT_THE_CLIENTS_FAULT else answer.status
+    if answer.status in _NOT_THE_CLIENTS_FAULT | {501}:
+        headers.update(NO_RETRY)  # clients try again after any 5xx, and here in vain
     return web.json_response(
         engine_envelope(answer.status, text, recipe=answer.recipe), status=status, headers=headers
     )

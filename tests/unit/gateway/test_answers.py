@@ -520,6 +520,18 @@ async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: i
 
     assert (reply.status, reply.error["status_code"]) == (502, status)
     assert reply.value("WWW-Authenticate") is None
+    assert reply.value("x-should-retry") == "false"
+
+
+@pytest.mark.parametrize(("status", "said"), [(500, None), (501, "false"), (503, None)])
+async def test_what_an_engine_cannot_do_is_not_asked_again(
+    start: Starter, status: int, said: str | None
+) -> None:
+    world = await start(answers(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode()))
+
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.status, reply.value("x-should-retry")) == (status, said)
 
 
 @pytest.mark.parametrize("begun", [False, True])
