@@ -12,6 +12,7 @@ import lemonpod
 
 PACKAGE = Path(lemonpod.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted(Path(__file__).parents[1].rglob("*.py"))
 MAX_LINES = 400
 HEAVY = {"aiohttp", "jsonschema", "yaml", "psutil", "uvloop", "asyncio", "xllamacpp"}
 
@@ -21,7 +22,7 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_module_holds_one_idea(path: Path) -> None:
     """A longer one needs a reason at its top, in a line that begins with `# Long because`."""
     text = path.read_text(encoding="utf-8")

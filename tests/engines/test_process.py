@@ -1,5 +1,7 @@
 """The process driver with real processes that behave badly."""
 
+# Long because it holds everything that one process engine does, from spawn to the last descendant.
+
 from __future__ import annotations
 
 import asyncio

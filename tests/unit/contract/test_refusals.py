@@ -1,5 +1,7 @@
 """Every refusal of the contract, with its place and its exact words."""
 
+# Long because it is the list of all refusals, one row each.
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,7 @@
+"""Loads that are shared, left, refused, crashed, cooled down and unloaded, on a fake driver."""
+
+# Long because the life of a load has many ends, and each is told against the same pool.
+
 from __future__ import annotations
 
 import asyncio

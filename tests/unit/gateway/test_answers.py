@@ -1,5 +1,7 @@
 """What a client gets to see of an engine's answer."""
 
+# Long because it is the list of what engines do to an answer, read against one scripted engine.
+
 from __future__ import annotations
 
 import asyncio

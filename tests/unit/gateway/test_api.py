@@ -1,5 +1,7 @@
 """The server's own answers: their shapes are Lemonade's."""
 
+# Long because it is the list of the fixed routes, each with its whole answer.
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """What an engine gets to see of a request."""
 
+# Long because it is the list of what clients do to a request, read against one scripted engine.
+
 from __future__ import annotations
 
 import asyncio
