@@ -13,21 +13,21 @@ from typing import Final
 MAX_DEPTH: Final = 900
 """About what the decoder bears."""
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*+")
+# No quantifier is possessive: Python 3.11.2 gets possessive groups wrong. Nor need one be: no two
+# neighbours match the same character, so giving back never finds another way.
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
 # Items of a list, each with its comma: plain values, and short lists and objects of them. Their number is
 # bounded, since to match them is one step.
-_S: Final = r"[ \t\n\r]*+"
-_STRING: Final = r'"[^"\\\x00-\x1f]*+"'
-_PLAIN: Final = (
-    rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|{_STRING}|true|false|null){_S}"
-)
+_S: Final = r"[ \t\n\r]*"
+_STRING: Final = r'"[^"\\\x00-\x1f]*"'
+_PLAIN: Final = rf"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|{_STRING}|true|false|null){_S}"
 _PAIR: Final = rf"{_STRING}{_S}:{_S}{_PLAIN}"
 _ITEM: Final = (
     rf"(?:{_PLAIN}"
-    rf"|\[{_S}(?:{_PLAIN}(?:,{_S}{_PLAIN}){{0,500}}+)?+\]{_S}"
-    rf"|\{{{_S}(?:{_PAIR}(?:,{_S}{_PAIR}){{0,500}}+)?+\}}{_S})"
+    rf"|\[{_S}(?:{_PLAIN}(?:,{_S}{_PLAIN}){{0,500}})?\]{_S}"
+    rf"|\{{{_S}(?:{_PAIR}(?:,{_S}{_PAIR}){{0,500}})?\}}{_S})"
 )
-_ITEMS: Final = re.compile(rf"(?:{_ITEM},{_S}){{1,100}}+")
+_ITEMS: Final = re.compile(rf"(?:{_ITEM},{_S}){{1,100}}")
 
 
 def skip_value(text: str, position: int, decoder: json.JSONDecoder) -> int:
