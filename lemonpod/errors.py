@@ -13,6 +13,7 @@ LemonpodError
 │   ├─ ReservedArgError
 │   ├─ CheckpointNotFoundError
 │   └─ ArgvError                a command line of podman or docker that they would refuse
+│       └─ OnlyByCliError       one that they would run, and that cannot be said over their API
 ├─ NoPortError                  every port of the range is taken
 ├─ EngineError                  a planned engine that does not run
 │   ├─ SpawnError
@@ -142,6 +143,12 @@ class ArgvError(LaunchError):
         super().__init__(f"{reason}, at argv[{index}]", hint=hint)
         self.reason = reason
         self.index = index
+
+
+class OnlyByCliError(ArgvError):
+    """A command line that is right, and that only the program itself can carry out."""
+
+    code = "argv_only_by_cli"
 
 
 class NoPortError(LemonpodError):

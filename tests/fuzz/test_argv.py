@@ -13,11 +13,11 @@ from lemonpod.launch.argv.flags import (
     SUBCOMMAND_FLAGS,
     Flag,
     Flags,
-    Runtime,
     Subcommand,
     Takes,
 )
 from lemonpod.launch.argv.split import PROGRAMS, WRAPPERS, ContainerCommand, Option, join, split
+from lemonpod.launch.container import Runtime
 
 WORDS = st.one_of(
     st.sampled_from(

@@ -12,12 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-
-class Runtime(StrEnum):
-    """Whose command line it is."""
-
-    PODMAN = "podman"
-    DOCKER = "docker"
+from lemonpod.launch.container import Runtime
 
 
 class Subcommand(StrEnum):

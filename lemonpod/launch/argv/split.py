@@ -23,10 +23,10 @@ from lemonpod.launch.argv.flags import (
     SUBCOMMAND_FLAGS,
     Flag,
     Flags,
-    Runtime,
     Subcommand,
     Takes,
 )
+from lemonpod.launch.container import Runtime
 
 PROGRAMS: Final = MappingProxyType(
     {

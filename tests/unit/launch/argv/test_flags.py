@@ -14,10 +14,10 @@ from lemonpod.launch.argv.flags import (
     SUBCOMMAND_FLAGS,
     Flag,
     Flags,
-    Runtime,
     Subcommand,
     Takes,
 )
+from lemonpod.launch.container import Runtime
 
 DATA = json.loads((Path(__file__).parents[3] / "data/argv/flags.json").read_text("utf-8"))
 RUN = {runtime: SUBCOMMAND_FLAGS[runtime, Subcommand.RUN] for runtime in Runtime}

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lemonpod.errors import ArgvError
-from lemonpod.launch.argv.flags import Runtime, Subcommand
+from lemonpod.launch.argv.flags import Subcommand
 from lemonpod.launch.argv.split import ContainerCommand, Option, join, split
+from lemonpod.launch.container import Runtime
 
 CORPUS = [
     json.loads(line)

@@ -1,0 +1,255 @@
+"""The container that a command line asks for: one pass over the table, then what flags say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn, TypeAlias
+
+from lemonpod.contract.image import parse_image
+from lemonpod.contract.location import shown
+from lemonpod.errors import ArgvError, ImageError, OnlyByCliError
+from lemonpod.launch.argv import values
+from lemonpod.launch.argv.environment import last_of_each
+from lemonpod.launch.argv.meanings import MEANINGS, ByCli, ClientOnly, Said, Stops
+from lemonpod.launch.argv.rights import KEEP_GROUPS, effective_capabilities
+from lemonpod.launch.argv.split import ContainerCommand, Option
+from lemonpod.launch.argv.values import Caller, Context, Refused
+from lemonpod.launch.container import (
+    ContainerSpec,
+    Healthcheck,
+    Namespace,
+    Network,
+    Platform,
+    Runtime,
+    Stream,
+)
+
+_TRANSPORTS: Final = (
+    "oci:",
+    "oci-archive:",
+    "docker-archive:",
+    "docker-daemon:",
+    "dir:",
+    "docker://",
+    "containers-storage:",
+)
+
+Parts: TypeAlias = dict[str, Any]
+
+
+def container_spec(command: ContainerCommand, caller: Caller) -> ContainerSpec:
+    """What `command` asks for; raises ArgvError, of which OnlyByCliError is for what no API call can say."""
+    where = f"{command.runtime} {command.subcommand}"
+    context = Context(command.runtime, caller)
+    parts: Parts = {}
+    places: dict[str, Option] = {}
+    for option in (*command.program_options, *command.options):
+        _read(option, context, parts, places, where)
+    _check_image(command, where)
+    try:
+        for rule in _RULES:
+            rule(parts, command)
+    except _Conflict as conflict:
+        option = places[conflict.part]
+        kind = OnlyByCliError if conflict.only_by_cli else ArgvError
+        raise kind(f"{where}: '{option.name}' {conflict.why}", index=option.index) from None
+    return ContainerSpec(runtime=command.runtime, image=command.image, command=command.command, **parts)
+
+
+class _Conflict(Exception):
+    """What was said of `part` does not go with the rest."""
+
+    def __init__(self, part: str, why: str, *, only_by_cli: bool = False) -> None:
+        self.part, self.why, self.only_by_cli = part, why, only_by_cli
+
+
+def _read(option: Option, context: Context, parts: Parts, places: dict[str, Option], where: str) -> None:
+    """Add what one option says to `parts`."""
+    match MEANINGS[context.runtime][option.name]:
+        case ClientOnly():
+            return
+        case ByCli(why):
+            _only_by_cli(option, why, where)
+        case Stops(why):
+            if option.value in {"true", "1", "t", "T", "TRUE", "True"}:
+                raise ArgvError(f"{where}: '{option.name}' {why} and starts nothing", index=option.index)
+        case Said(part, read, many):
+            try:
+                value = read(option.value, context)
+            except Refused as refused:
+                raise ArgvError(f"{where}: '{option.name}' {refused}", index=option.index) from None
+            except values.OnlyByCli as unsayable:
+                _only_by_cli(option, str(unsayable), where)
+            parts[part] = (*parts.get(part, ()), *value) if many else value
+            places[part] = option
+
+
+def _only_by_cli(option: Option, why: str, where: str) -> NoReturn:
+    text = f"{where}: '{option.name}' cannot be said over the API: {why}"
+    raise OnlyByCliError(text, index=option.index, hint="the command line itself can be run")
+
+
+def _check_image(command: ContainerCommand, where: str) -> None:
+    index, image = command.image_index, command.image
+    if command.runtime is Runtime.PODMAN and image.startswith(_TRANSPORTS):
+        text = f"{where}: the API takes an image of a registry or of the engine, not '{shown(image)}'"
+        raise OnlyByCliError(text, index=index)
+    if command.runtime is Runtime.DOCKER:
+        try:
+            parse_image(image)
+        except ImageError as error:
+            raise ArgvError(f"{where}: {error.message}", index=index, hint=error.hint) from None
+
+
+def _environment(parts: Parts, command: ContainerCommand) -> None:
+    """Files come first. Docker sends both where they differ, and its daemon takes the last."""
+    from_files = parts.pop("env_files", ())
+    from_flags = last_of_each(parts.pop("env", ()))
+    if command.runtime is Runtime.PODMAN:
+        from_files, from_flags = (), last_of_each((*from_files, *from_flags))
+    parts["env"] = (*from_files, *from_flags)
+
+
+def _mappings(parts: Parts, _: ContainerCommand) -> None:
+    """Pairs become mappings, of those with the same key the last counts; labels of files come first."""
+    parts["labels"] = (*parts.pop("label_files", ()), *parts.get("labels", ()))
+    for name in ("labels", "annotations", "tmpfs", "storage", "sysctls", "log_options"):
+        parts[name] = dict(parts.get(name, ()))
+
+
+def _attachment(parts: Parts, command: ContainerCommand) -> None:
+    """Which streams docker is told that its program will attach to."""
+    if command.runtime is Runtime.PODMAN:
+        return
+    detached, streams = parts.pop("detached", False), frozenset(parts.get("attached", ()))
+    if detached and streams:
+        raise _Conflict("attached", "and '--detach' exclude each other")
+    usual = {Stream.STDOUT, Stream.STDERR} | ({Stream.STDIN} if parts.get("stdin") else set())
+    parts["attached"] = frozenset() if detached else streams or frozenset(usual)
+
+
+def _life(parts: Parts, command: ContainerCommand) -> None:
+    restart = parts.get("restart")
+    if parts.get("remove") and restart is not None and restart.policy != "no":
+        raise _Conflict("remove", "and '--restart' exclude each other")
+    if parts.get("replace") and not parts.get("name"):
+        raise _Conflict("replace", "needs a '--name'")
+    if parts.get("cgroups_mode") == "split":
+        # It splits the cgroup of the program's own unit; a service starts containers in none of those.
+        del parts["cgroups_mode"]
+
+
+def _health(parts: Parts, command: ContainerCommand) -> None:
+    asked = {name: value for name, value in parts.items() if name.startswith("health.")}
+    for name in asked:
+        del parts[name]
+    given = {name.removeprefix("health."): value for name, value in asked.items()}
+    if given.pop("off", False):
+        if given:
+            raise _Conflict("health.off", "and the other '--health-…' exclude each other")
+        parts["healthcheck"] = Healthcheck(test=("NONE",))
+    elif given and command.runtime is Runtime.PODMAN and "test" not in given:
+        why = "without '--health-cmd' means something else in each version"
+        raise _Conflict(next(iter(asked)), why, only_by_cli=True)
+    elif given:
+        parts["healthcheck"] = Healthcheck(**{**given, "test": given.get("test") or None})
+
+
+def _platform(parts: Parts, _: ContainerCommand) -> None:
+    given = {
+        name: parts.pop(f"platform.{name}")
+        for name in ("os", "arch", "variant")
+        if f"platform.{name}" in parts
+    }
+    if given and "platform" in parts:
+        raise _Conflict("platform", "and '--os', '--arch' or '--variant' exclude each other")
+    if given:
+        parts["platform"] = Platform(**given)
+
+
+def _rights(parts: Parts, command: ContainerCommand) -> None:
+    groups = parts.get("groups", ())
+    if command.runtime is Runtime.PODMAN and KEEP_GROUPS in groups:
+        if len(groups) > 1:
+            raise _Conflict("groups", f"takes no other group beside '{KEEP_GROUPS}'")
+        del parts["groups"]
+        parts["keep_groups"] = True
+    if command.runtime is Runtime.DOCKER:
+        added = effective_capabilities(parts.get("cap_add", ()), parts.get("cap_drop", ()))
+        parts["cap_add"], parts["cap_drop"] = added
+    parts["security"] = tuple(dict.fromkeys(parts.get("security", ())))
+    parts["devices"] = (*parts.get("devices", ()), *parts.pop("gpu_devices", ()))
+
+
+def _volumes(parts: Parts, command: ContainerCommand) -> None:
+    """A place in the container is mounted once; the same volume said twice is one."""
+    volumes = tuple(dict.fromkeys(parts.get("volumes", ())))
+    mounts = tuple(dict.fromkeys(parts.get("mounts", ())))
+    taken: set[str] = set()
+    for part, targets in (
+        ("volumes", (volume.target for volume in volumes)),
+        ("mounts", (mount.target for mount in mounts)),
+        ("tmpfs", parts.get("tmpfs", {})),
+    ):
+        for target in targets:
+            if target in taken:
+                raise _Conflict(part, f"mounts '{shown(target)}' again")
+            taken.add(target)
+    parts["volumes"], parts["mounts"] = volumes, mounts
+
+
+def _networks(parts: Parts, command: ContainerCommand) -> None:
+    """One mode, or networks to join, with the addresses and names that other flags give."""
+    given = parts.pop("networks", ())
+    modes = [one for one in given if isinstance(one, Namespace)]
+    joined = [one for one in given if isinstance(one, Network)]
+    own = {name: parts.pop(f"network.{name}", None) for name in ("ip", "ip6", "mac", "aliases")}
+    asks = any(own.values())
+    docker = command.runtime is Runtime.DOCKER
+    if docker:
+        joined += [Network(name=str(mode)) for mode in modes]
+        modes = [Namespace(joined[0].name)] if joined else []
+        if len(joined) > 1:
+            raise _Conflict("networks", "twice takes a second call before API 1.44", only_by_cli=True)
+    elif modes and (len(given) > 1 or asks):
+        part = "networks" if len(given) > 1 else _first_asked(own)
+        raise _Conflict(part, "does not go with this '--network'")
+    if asks and not joined:
+        if not docker:
+            why = "without '--network' depends on the engine's own network"
+            raise _Conflict(_first_asked(own), why, only_by_cli=True)
+        joined = [Network(name="default")]
+    if asks and len(joined) > 1:
+        raise _Conflict(_first_asked(own), "needs one '--network'")
+    if asks:
+        joined = [_with_own(joined[0], own)]
+    if modes:
+        parts["network_mode"] = modes[0]
+    parts["networks"] = tuple(one for one in joined if not docker or one != Network(name=one.name))
+
+
+def _with_own(network: Network, own: Mapping[str, Any]) -> Network:
+    return Network(
+        name=network.name,
+        aliases=(*network.aliases, *(own["aliases"] or ())),
+        ips=(*network.ips, *(ip for ip in (own["ip"], own["ip6"]) if ip)),
+        mac=own["mac"] or network.mac,
+        interface=network.interface,
+    )
+
+
+def _first_asked(own: Mapping[str, Any]) -> str:
+    return next(f"network.{name}" for name, value in own.items() if value)
+
+
+_RULES: Final[tuple[Callable[[Parts, ContainerCommand], None], ...]] = (
+    _environment,
+    _mappings,
+    _attachment,
+    _life,
+    _health,
+    _platform,
+    _rights,
+    _volumes,
+    _networks,
+)
