@@ -31,7 +31,9 @@ def env_file(path: str, context: Context) -> tuple[Variable, ...]:
 
 
 def label_file(path: str, context: Context) -> tuple[tuple[str, str], ...]:
-    """Of `--label-file`: a label a line."""
+    """Of `--label-file`: a label a line. Podman reads it like variables, also from the caller."""
+    if context.runtime is Runtime.PODMAN:
+        return tuple((one.name, one.value or "") for one in env_file(path, context))
     return tuple(label(line) for line in _lines(context.text_of(path)))
 
 

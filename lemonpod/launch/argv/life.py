@@ -8,7 +8,17 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.location import shown
-from lemonpod.launch.argv.values import Context, OnlyByCli, Refused, duration, fields, require, whole
+from lemonpod.launch.argv.values import (
+    Context,
+    OnlyByCli,
+    Refused,
+    decimal_size,
+    duration,
+    fields,
+    require,
+    strict_pair,
+    whole,
+)
 from lemonpod.launch.container import Platform, PullPolicy, Restart, Runtime, Stream
 
 RTMIN: Final = 34
@@ -87,6 +97,9 @@ def health_command(text: str, context: Context) -> tuple[str, ...]:
     if text == "none":
         return ("NONE",)
     first = text.split(" ", 1)[0].upper()
+    if text.startswith("[") and first not in {'["CMD",', '["CMD-SHELL",', '["NONE"]'}:
+        words = entrypoint(text, context)
+        return ("CMD", *words) if words and words != (text,) else ("CMD-SHELL", text)
     if not text or text.startswith("[") or first in {"CMD", "CMD-SHELL", "NONE"}:
         raise OnlyByCli("only a plain line for the shell means the same in every version")
     return ("CMD-SHELL", text)
@@ -123,6 +136,14 @@ def extra_host(text: str, context: Context) -> tuple[str, ...]:
     """`HOST:ADDRESS`, which docker's program also takes with an equals sign."""
     words = (text,) if context.runtime is Runtime.DOCKER else fields(text)
     return tuple(_extra_host(word, context) for word in words)
+
+
+def log_option(text: str, context: Context) -> tuple[str, str]:
+    """`NAME=VALUE`; the size that podman is told is a number."""
+    name, value = strict_pair(text)
+    if name == "max-size" and context.runtime is Runtime.PODMAN:
+        value = str(decimal_size(value))
+    return name, value
 
 
 def _extra_host(text: str, context: Context) -> str:

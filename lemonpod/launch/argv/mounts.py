@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from posixpath import normpath
 from types import MappingProxyType
 from typing import Final
 
@@ -206,4 +205,4 @@ def _bind_source(source: str, context: Context) -> str:
 def _target(target: str, context: Context) -> str:
     if not target.startswith("/") and _is_podman(context):
         raise Refused(f"takes an absolute path in the container, not '{shown(target)}'")
-    return normpath(target) if _is_podman(context) else target
+    return target

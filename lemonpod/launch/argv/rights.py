@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.location import shown
-from lemonpod.launch.argv.values import Context, OnlyByCli, Reader, Refused, require, switch, whole
+from lemonpod.launch.argv.values import (
+    Context,
+    OnlyByCli,
+    Reader,
+    Refused,
+    require,
+    strict_pair,
+    switch,
+    whole,
+)
 from lemonpod.launch.container import Namespace, Network, Runtime, SecurityOption, Ulimit
 
 ALL_CAPABILITIES: Final = "ALL"
@@ -37,6 +46,13 @@ _LIMITS: Final = frozenset(
     core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack
     """.split()  # noqa: SIM905
 )
+_SYSCTLS: Final = frozenset(
+    """
+    kernel.msgmax kernel.msgmnb kernel.msgmni kernel.sem kernel.shmall kernel.shmmax kernel.shmmni
+    kernel.shm_rmid_forced
+    """.split()  # noqa: SIM905
+)
+_SYSCTL_FAMILIES: Final = ("net.", "fs.mqueue.")
 _WITH_VALUE: Final = frozenset({"container", "ns"})
 _NAMESPACES: Final = MappingProxyType(
     {
@@ -55,6 +71,7 @@ _NAMESPACES: Final = MappingProxyType(
     }
 )
 _ALIASES_OF_MODES: Final = MappingProxyType({"ns": "path", "nomap": "no-map"})  # as libpod's API calls them
+_DEFAULT_NETWORK: Final = "default"  # what the API calls the one that is named in the engine's configuration
 _PODMAN_NETWORK_MODES: Final = frozenset(
     {"none", "host", "private", "slirp4netns", "pasta", "container", "ns"}
 )
@@ -130,7 +147,8 @@ def network(text: str, context: Context) -> Namespace | Network:
         return _docker_network(text)
     mode, _, options = text.partition(":")
     if mode not in _PODMAN_NETWORK_MODES:
-        return _with_options(Network(name=mode), options.split(",") if options else [], context.runtime)
+        name = _DEFAULT_NETWORK if mode == "bridge" else mode
+        return _with_options(Network(name=name), options.split(",") if options else [], context.runtime)
     if mode in _WITH_VALUE and not options:
         raise Refused(f"takes {mode}:…, not '{shown(text)}'")
     if options and mode in {"none", "host", "private"}:
@@ -152,6 +170,14 @@ def ulimit(text: str, context: Context) -> Ulimit:
     if limit.hard != -1 and not 0 <= limit.soft <= limit.hard:
         raise Refused(f"has a soft limit above the hard one: '{shown(text)}'")
     return limit
+
+
+def sysctl(text: str) -> tuple[str, str]:
+    """Of `--sysctl`: those that are a container's own, both programs say."""
+    name, value = strict_pair(text)
+    if name not in _SYSCTLS and not name.startswith(_SYSCTL_FAMILIES):
+        raise Refused(f"does not allow '{shown(name)}'")
+    return name, value
 
 
 def _profile(path: str, context: Context) -> str:

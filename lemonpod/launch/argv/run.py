@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from posixpath import normpath
+from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
 
 from lemonpod.contract.image import parse_image
@@ -13,7 +15,7 @@ from lemonpod.launch.argv.environment import last_of_each
 from lemonpod.launch.argv.meanings import MEANINGS, ByCli, ClientOnly, Said, Stops
 from lemonpod.launch.argv.rights import KEEP_GROUPS, effective_capabilities
 from lemonpod.launch.argv.split import ContainerCommand, Option
-from lemonpod.launch.argv.values import Caller, Context, Refused
+from lemonpod.launch.argv.values import SECOND, Caller, Context, Refused
 from lemonpod.launch.container import (
     ContainerSpec,
     Healthcheck,
@@ -33,6 +35,8 @@ _TRANSPORTS: Final = (
     "docker://",
     "containers-storage:",
 )
+# What podman's program says beside a command that was given without them.
+_PODMAN_HEALTH: Final = MappingProxyType({"interval": 30 * SECOND, "timeout": 30 * SECOND, "retries": 3})
 
 Parts: TypeAlias = dict[str, Any]
 
@@ -152,7 +156,8 @@ def _health(parts: Parts, command: ContainerCommand) -> None:
         why = "without '--health-cmd' means something else in each version"
         raise _Conflict(next(iter(asked)), why, only_by_cli=True)
     elif given:
-        parts["healthcheck"] = Healthcheck(**{**given, "test": given.get("test") or None})
+        usual = _PODMAN_HEALTH if command.runtime is Runtime.PODMAN else {}
+        parts["healthcheck"] = Healthcheck(**{**usual, **given, "test": given.get("test") or None})
 
 
 def _platform(parts: Parts, _: ContainerCommand) -> None:
@@ -192,9 +197,10 @@ def _volumes(parts: Parts, command: ContainerCommand) -> None:
         ("tmpfs", parts.get("tmpfs", {})),
     ):
         for target in targets:
-            if target in taken:
+            place = normpath(target)
+            if place in taken:
                 raise _Conflict(part, f"mounts '{shown(target)}' again")
-            taken.add(target)
+            taken.add(place)
     parts["volumes"], parts["mounts"] = volumes, mounts
 
 
@@ -204,27 +210,26 @@ def _networks(parts: Parts, command: ContainerCommand) -> None:
     modes = [one for one in given if isinstance(one, Namespace)]
     joined = [one for one in given if isinstance(one, Network)]
     own = {name: parts.pop(f"network.{name}", None) for name in ("ip", "ip6", "mac", "aliases")}
-    asks = any(own.values())
+    asking = next((f"network.{name}" for name, value in own.items() if value), None)
     docker = command.runtime is Runtime.DOCKER
+    if docker and len(given) > 1:
+        raise _Conflict("networks", "twice takes a second call before API 1.44", only_by_cli=True)
     if docker:
-        joined += [Network(name=str(mode)) for mode in modes]
-        modes = [Namespace(joined[0].name)] if joined else []
-        if len(joined) > 1:
-            raise _Conflict("networks", "twice takes a second call before API 1.44", only_by_cli=True)
-    elif modes and (len(given) > 1 or asks):
-        part = "networks" if len(given) > 1 else _first_asked(own)
-        raise _Conflict(part, "does not go with this '--network'")
-    if asks and not joined:
-        if not docker:
-            why = "without '--network' depends on the engine's own network"
-            raise _Conflict(_first_asked(own), why, only_by_cli=True)
-        joined = [Network(name="default")]
-    if asks and len(joined) > 1:
-        raise _Conflict(_first_asked(own), "needs one '--network'")
-    if asks:
-        joined = [_with_own(joined[0], own)]
+        joined, modes = (
+            joined or [Network(name=str(mode)) for mode in modes],
+            modes or [Namespace(one.name) for one in joined],
+        )
+    elif modes and (len(given) > 1 or asking):
+        raise _Conflict(asking or "networks", "does not go with this '--network'")
+    elif joined:
+        modes = [Namespace("bridge")]
+    if asking and len(joined) > 1:
+        raise _Conflict(asking, "needs a single '--network'")
+    if asking:
+        joined = [_with_own(joined[0] if joined else Network(name="default"), own)]
     if modes:
         parts["network_mode"] = modes[0]
+    # To docker the mode says which network; podman wants each named.
     parts["networks"] = tuple(one for one in joined if not docker or one != Network(name=one.name))
 
 
@@ -236,10 +241,6 @@ def _with_own(network: Network, own: Mapping[str, Any]) -> Network:
         mac=own["mac"] or network.mac,
         interface=network.interface,
     )
-
-
-def _first_asked(own: Mapping[str, Any]) -> str:
-    return next(f"network.{name}" for name, value in own.items() if value)
 
 
 _RULES: Final[tuple[Callable[[Parts, ContainerCommand], None], ...]] = (

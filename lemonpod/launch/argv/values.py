@@ -21,6 +21,8 @@ from lemonpod.launch.container import Runtime
 
 MAX_INT: Final = 2**63 - 1
 """What both programs keep a number in."""
+SECOND: Final = 10**9
+"""In nanoseconds."""
 
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmgtp]?)(i?)b?", re.IGNORECASE)
 _DECIMAL: Final = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}")
