@@ -204,7 +204,7 @@ def _restart(spec: ContainerSpec) -> Json:
 
 def _limits(spec: ContainerSpec) -> Json:
     memory = {
-        "limit": spec.memory,
+        "limit": spec.memory or None,
         "reservation": spec.memory_reservation,
         "swap": _swap(spec),
         "swappiness": None if spec.memory_swappiness == -1 else spec.memory_swappiness,
@@ -237,7 +237,7 @@ def _limits(spec: ContainerSpec) -> Json:
 
 def _swap(spec: ContainerSpec) -> int | None:
     if spec.memory_swap is None:
-        return None if spec.memory is None else spec.memory * _SWAP_FACTOR
+        return spec.memory * _SWAP_FACTOR if spec.memory else None
     return None if spec.memory_swap == -1 else spec.memory_swap
 
 
@@ -291,7 +291,7 @@ def _healthcheck(check: Healthcheck) -> Json:
     said = {
         "Test": check.test and list(check.test),
         "StartPeriod": check.start_period or None,
-        "Interval": check.interval,
+        "Interval": check.interval or None,
         "Timeout": check.timeout,
         "Retries": check.retries,
     }

@@ -12,6 +12,8 @@ from lemonpod.launch.container import Device, DeviceRate, DeviceRequest, Runtime
 
 _PERMISSIONS: Final = re.compile(r"[rwm]+")
 _GPU_KEYS: Final = frozenset({"driver", "count", "device", "capabilities", "options"})
+_CGROUP_RULE: Final = re.compile(r"[acb] ([0-9]+|\*):([0-9]+|\*) [rwm]{1,3}")
+_WEIGHTS: Final = (10, 1000)
 _ALL: Final = -1
 _MAX_GPUS: Final = 1024  # so that a number of GPUs is not a list of a billion names
 
@@ -41,7 +43,7 @@ def gpu_request(text: str) -> DeviceRequest:
     count: int | None = None
     driver = ""
     ids: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ("gpu",)
+    capabilities: tuple[str, ...] = ()
     options: dict[str, str] = {}
     given: set[str] = set()
     for field in fields(text):
@@ -59,15 +61,16 @@ def gpu_request(text: str) -> DeviceRequest:
             case "device":
                 ids = tuple(value.split(","))
             case "capabilities":
-                named = tuple(value.split(","))
-                capabilities = named if "gpu" in named else (*named, "gpu")
+                capabilities = tuple(value.split(","))
             case _:
                 options = dict(strict_pair(one) for one in fields(value))
     if not given:
         raise Refused("is empty")
     # docker asks for one where neither a number nor names are given.
     count = count if count is not None else 0 if "device" in given else 1
-    return DeviceRequest(driver=driver, count=count, ids=ids, capabilities=capabilities, options=options)
+    return DeviceRequest(
+        driver=driver, count=count, ids=ids, capabilities=(*capabilities, "gpu"), options=options
+    )
 
 
 def gpu_devices(text: str) -> tuple[Device, ...]:
@@ -92,7 +95,25 @@ def device_weight(text: str) -> DeviceRate:
     path, colon, value = text.rpartition(":")
     if not colon or not path.startswith("/dev/"):
         raise Refused(f"takes /dev/…:NUMBER, not '{shown(text)}'")
+    weight = whole(0)(value)
+    if weight and not _WEIGHTS[0] <= weight <= _WEIGHTS[1]:
+        raise Refused(f"takes a weight from {_WEIGHTS[0]} to {_WEIGHTS[1]}, not '{shown(text)}'")
+    return DeviceRate(path, weight)
+
+
+def device_count(text: str) -> DeviceRate:
+    """`PATH:RATE`, a rate in operations."""
+    path, colon, value = text.rpartition(":")
+    if not colon or not path.startswith("/dev/"):
+        raise Refused(f"takes /dev/…:NUMBER, not '{shown(text)}'")
     return DeviceRate(path, whole(0)(value))
+
+
+def cgroup_rule(text: str) -> str:
+    """Of `--device-cgroup-rule`: `TYPE MAJOR:MINOR ACCESS`."""
+    if not _CGROUP_RULE.fullmatch(text):
+        raise Refused(f"takes a rule as 'c 1:3 rwm', not '{shown(text)}'")
+    return text
 
 
 def device_rate(text: str, context: Context) -> DeviceRate:

@@ -12,6 +12,8 @@ from lemonpod.launch.container import Runtime, Variable
 def variables(text: str, context: Context) -> tuple[Variable, ...]:
     """Of `--env`: `NAME=VALUE`, `NAME` from the caller, and for podman `PREFIX*` of the caller's."""
     name, given, value = text.partition("=")
+    if not text and context.runtime is Runtime.PODMAN:
+        return ()
     if not name:
         raise Refused(f"takes NAME=VALUE, not '{shown(text)}'")
     if given:
@@ -31,10 +33,8 @@ def env_file(path: str, context: Context) -> tuple[Variable, ...]:
 
 
 def label_file(path: str, context: Context) -> tuple[tuple[str, str], ...]:
-    """Of `--label-file`: a label a line. Podman reads it like variables, also from the caller."""
-    if context.runtime is Runtime.PODMAN:
-        return tuple((one.name, one.value or "") for one in env_file(path, context))
-    return tuple(label(line) for line in _lines(context.text_of(path)))
+    """Of `--label-file`, which both programs read like one of variables, also from the caller."""
+    return tuple((one.name, one.value or "") for one in env_file(path, context))
 
 
 def label(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from lemonpod.launch.argv.values import (
     decimal_size,
     duration,
     fields,
+    pair,
     require,
     strict_pair,
     whole,
@@ -46,15 +47,16 @@ _PULLS: Final = MappingProxyType(
 )
 
 
-def entrypoint(text: str, context: Context) -> tuple[str, ...]:
-    """One word; for podman also a JSON array of words. An empty one takes the image's away."""
+def entrypoint(text: str, context: Context) -> tuple[str, ...] | None:
+    """One word, of which an empty one takes the image's away; for podman also a JSON array of words."""
     if context.runtime is Runtime.PODMAN and text.startswith("["):
         try:
             words = json.loads(text)
         except (ValueError, RecursionError):
             return (text,)
-        if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            return tuple(words)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise OnlyByCli("a JSON list of other things than words is not read as one")
+        return tuple(words) or None
     return (text,)
 
 
@@ -140,18 +142,19 @@ def extra_host(text: str, context: Context) -> tuple[str, ...]:
 
 def log_option(text: str, context: Context) -> tuple[str, str]:
     """`NAME=VALUE`; the size that podman is told is a number."""
+    if context.runtime is Runtime.DOCKER:
+        return pair(text)
     name, value = strict_pair(text)
-    if name == "max-size" and context.runtime is Runtime.PODMAN:
-        value = str(decimal_size(value))
-    return name, value
+    return name, str(decimal_size(value)) if name == "max-size" else value
 
 
 def _extra_host(text: str, context: Context) -> str:
     if context.runtime is Runtime.DOCKER and "=" in text.partition(":")[0]:
         name, _, address = text.partition("=")
-        address = address.removeprefix("[").removesuffix("]") if ":" in address else address
     else:
         name, _, address = text.partition(":")
+    if context.runtime is Runtime.DOCKER and address.startswith("["):
+        address = address.removeprefix("[").removesuffix("]")
     if not name or not address:
         raise Refused(f"takes HOST:ADDRESS, not '{shown(text)}'")
     return f"{name}:{address}"

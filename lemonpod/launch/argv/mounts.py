@@ -29,6 +29,7 @@ _PODMAN_OPTIONS: Final = _PROPAGATION | frozenset(
     """.split()  # noqa: SIM905
 )
 _PODMAN_OPTIONS_WITH_VALUE: Final = ("upperdir=", "workdir=", "idmap=")
+_EXCLUSIVE: Final = (frozenset({"ro", "rw"}), frozenset({"z", "Z", "O"}))
 _SOURCE: Final = frozenset({"source", "src"})
 _TARGET: Final = frozenset({"target", "dst", "destination"})
 _READ_ONLY: Final = frozenset({"readonly", "ro"})
@@ -166,9 +167,7 @@ def _mount_option(key: str, value: str | None, grammar: _Grammar, context: Conte
         raise OnlyByCli(f"the option '{key}' of a mount is not of every version")
     else:
         raise Refused(f"has no option '{shown(key)}' for this type of mount")
-    return (
-        [word] if value is None or switch(value) else ["rw"] if word == "ro" and _is_podman(context) else []
-    )
+    return [word] if value is None or switch(value) else []
 
 
 _OTHER_OPTIONS: Final = frozenset(
@@ -186,7 +185,10 @@ def _podman_options(options: tuple[str, ...], source: str) -> tuple[str, ...]:
     for option in options:
         if option not in _PODMAN_OPTIONS | _CONSISTENCY and not option.startswith(_PODMAN_OPTIONS_WITH_VALUE):
             raise Refused(f"has no option '{shown(option)}' for '{shown(source)}'")
-    return tuple(dict.fromkeys(option for option in options if option not in _CONSISTENCY))
+    for group in _EXCLUSIVE:
+        if sum(option in group for option in options) > 1:
+            raise Refused(f"takes one of {', '.join(sorted(group))} for '{shown(source)}'")
+    return tuple(option for option in options if option not in _CONSISTENCY)
 
 
 def _source(source: str, context: Context) -> str:

@@ -20,7 +20,7 @@ def published(text: str, context: Context) -> PortMapping:
     if "=" in text and context.runtime is Runtime.DOCKER:
         text = _short_form(text)
     rest, slash, protocol = text.partition("/")
-    address, host, container = _parts(rest, text)
+    address, host, container = _parts(rest, text, context)
     first, last = _range(container, text)
     host_first, host_last = _range(host, text) if host else (None, None)
     length = last - first + 1
@@ -63,11 +63,11 @@ def _short_form(text: str) -> str:
     return f"{given['published']}:{target}" if "published" in given else target
 
 
-def _parts(rest: str, text: str) -> tuple[str, str, str]:
-    """Address, port of the host and port of the container; an IPv6 address stands in brackets."""
+def _parts(rest: str, text: str, context: Context) -> tuple[str, str, str]:
+    """Address, port of the host and port of the container; to podman an IPv6 address stands in brackets."""
     match = re.fullmatch(r"\[([^\]]*)\]:(.*)", rest, re.DOTALL)
     address, rest = (match[1], match[2]) if match else ("", rest)
-    parts = rest.split(":")
+    parts = rest.rsplit(":", 2) if context.runtime is Runtime.DOCKER else rest.split(":")
     if match and len(parts) == 2:
         return address, parts[0], parts[1]
     if match or len(parts) > 3:
@@ -98,6 +98,7 @@ def _address(address: str, text: str) -> str:
 
 
 def _protocol(protocol: str, context: Context) -> str:
-    lowered = protocol.lower() if context.runtime is Runtime.DOCKER else protocol
-    require(lowered, _PROTOCOLS, "the protocol")
-    return lowered
+    if context.runtime is Runtime.PODMAN:
+        return protocol  # which the engine judges
+    require(protocol.lower(), _PROTOCOLS, "the protocol")
+    return protocol.lower()

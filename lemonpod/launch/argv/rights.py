@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
 
@@ -20,7 +20,6 @@ from lemonpod.launch.argv.values import (
 )
 from lemonpod.launch.container import Namespace, Network, Runtime, SecurityOption, Ulimit
 
-ALL_CAPABILITIES: Final = "ALL"
 KEEP_GROUPS: Final = "keep-groups"
 
 _SECURITY: Final = MappingProxyType(
@@ -106,17 +105,7 @@ def capability(text: str, context: Context) -> str:
     if context.runtime is Runtime.PODMAN:
         return text
     name = text.strip().upper()
-    return name if name == ALL_CAPABILITIES or name.startswith("CAP_") else f"CAP_{name}"
-
-
-def effective_capabilities(
-    add: Iterable[str], drop: Iterable[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """As docker's program sends them: sorted, ALL alone, and what is added is not dropped."""
-    added, dropped = (
-        {ALL_CAPABILITIES} if ALL_CAPABILITIES in caps else caps for caps in (set(add), set(drop))
-    )
-    return tuple(sorted(added)), tuple(sorted(dropped - added))
+    return name if name == "ALL" or name.startswith("CAP_") else f"CAP_{name}"
 
 
 def namespace(kind: str) -> Reader:
@@ -172,6 +161,16 @@ def ulimit(text: str, context: Context) -> Ulimit:
     return limit
 
 
+def dns_server(text: str, context: Context) -> str:
+    """Of `--dns`: an address, which docker's program checks."""
+    if context.runtime is Runtime.DOCKER:
+        try:
+            ip_address(text.strip())
+        except ValueError:
+            raise Refused(f"takes an IP address, not '{shown(text)}'") from None
+    return text
+
+
 def sysctl(text: str) -> tuple[str, str]:
     """Of `--sysctl`: those that are a container's own, both programs say."""
     name, value = strict_pair(text)
@@ -197,6 +196,8 @@ def _docker_network(text: str) -> Namespace | Network:
         rest = [word for word in words if not word.startswith("name=")]
         return _with_options(Network(name=name), rest, Runtime.DOCKER)
     mode, colon, value = text.partition(":")
+    if not mode:
+        raise Refused("takes the name of a network")
     if mode == "container" and not value:
         raise Refused(f"takes container:NAME, not '{shown(text)}'")
     return Namespace(mode, value if colon else None)

@@ -13,7 +13,7 @@ from lemonpod.errors import ArgvError, ImageError, OnlyByCliError
 from lemonpod.launch.argv import values
 from lemonpod.launch.argv.environment import last_of_each
 from lemonpod.launch.argv.meanings import MEANINGS, ByCli, ClientOnly, Said, Stops
-from lemonpod.launch.argv.rights import KEEP_GROUPS, effective_capabilities
+from lemonpod.launch.argv.rights import KEEP_GROUPS
 from lemonpod.launch.argv.split import ContainerCommand, Option
 from lemonpod.launch.argv.values import SECOND, Caller, Context, Refused
 from lemonpod.launch.container import (
@@ -26,6 +26,7 @@ from lemonpod.launch.container import (
     Stream,
 )
 
+_WITHOUT_ALIASES: Final = frozenset({"default", "bridge", "host", "none"})
 _TRANSPORTS: Final = (
     "oci:",
     "oci-archive:",
@@ -136,6 +137,8 @@ def _life(parts: Parts, command: ContainerCommand) -> None:
     restart = parts.get("restart")
     if parts.get("remove") and restart is not None and restart.policy != "no":
         raise _Conflict("remove", "and '--restart' exclude each other")
+    if command.runtime is Runtime.DOCKER and parts.get("log_driver") == "none" and parts["log_options"]:
+        raise _Conflict("log_options", "says nothing to a driver that keeps no log")
     if parts.get("replace") and not parts.get("name"):
         raise _Conflict("replace", "needs a '--name'")
     if parts.get("cgroups_mode") == "split":
@@ -157,7 +160,8 @@ def _health(parts: Parts, command: ContainerCommand) -> None:
         raise _Conflict(next(iter(asked)), why, only_by_cli=True)
     elif given:
         usual = _PODMAN_HEALTH if command.runtime is Runtime.PODMAN else {}
-        parts["healthcheck"] = Healthcheck(**{**usual, **given, "test": given.get("test") or None})
+        check = Healthcheck(**{**usual, **given, "test": given.get("test") or None})
+        parts["healthcheck"] = check if check != Healthcheck() else None
 
 
 def _platform(parts: Parts, _: ContainerCommand) -> None:
@@ -180,9 +184,8 @@ def _rights(parts: Parts, command: ContainerCommand) -> None:
         del parts["groups"]
         parts["keep_groups"] = True
     if command.runtime is Runtime.DOCKER:
-        added = effective_capabilities(parts.get("cap_add", ()), parts.get("cap_drop", ()))
-        parts["cap_add"], parts["cap_drop"] = added
-    parts["security"] = tuple(dict.fromkeys(parts.get("security", ())))
+        for name in ("cap_add", "cap_drop"):
+            parts[name] = tuple(sorted(set(parts.get(name, ()))))
     parts["devices"] = (*parts.get("devices", ()), *parts.pop("gpu_devices", ()))
 
 
@@ -223,6 +226,8 @@ def _networks(parts: Parts, command: ContainerCommand) -> None:
         raise _Conflict(asking or "networks", "does not go with this '--network'")
     elif joined:
         modes = [Namespace("bridge")]
+    if docker and own["aliases"] and (not joined or joined[0].name in _WITHOUT_ALIASES):
+        raise _Conflict("network.aliases", "needs a '--network' that somebody made")
     if asking and len(joined) > 1:
         raise _Conflict(asking, "needs a single '--network'")
     if asking:

@@ -164,8 +164,10 @@ def decimal_size(value: str) -> int:
     return _bounded(int(Decimal(match[1]) * 1000 ** " kmgtp".index(match[2].lower() or " ")))
 
 
-def nano_cpus(value: str) -> int:
+def nano_cpus(value: str, context: Context) -> int:
     """Processors in billionths: `1.5`."""
+    if "/" in value and context.runtime is Runtime.DOCKER:
+        raise OnlyByCli("a part of a processor is only read with a point")
     if not _DECIMAL.fullmatch(value):
         raise Refused(f"takes a number of processors as 1.5, not '{shown(value)}'")
     return _bounded(int(Decimal(value) * 10**9))

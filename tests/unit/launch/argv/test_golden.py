@@ -12,6 +12,7 @@ from lemonpod.drivers.podman_body import podman_create
 from lemonpod.errors import ArgvError, OnlyByCliError
 from lemonpod.launch.container import ContainerSpec, PullPolicy, Runtime
 from tests.unit.launch.argv.corpus import lines, spec_of
+from tests.unit.launch.argv.forms import docker_form, podman_form
 
 GOLDEN: Final = {line["id"]: line for line in lines("golden.jsonl")}
 CORPUS: Final = {line["id"]: line["argv"] for line in lines("corpus.jsonl")}
@@ -27,21 +28,6 @@ BY_CLI: Final = {
     "keepid-uid-mount": "--runtime configures the podman that runs the command; the recording left it out",
 }
 """Lines that can only be run as they are."""
-
-# Left out of the recorded bodies because they are what the engine does anyway.
-DOCKER_DEFAULTS: Final = {"AttachStdin": False, "AttachStdout": True, "AttachStderr": True}
-PODMAN_DEFAULTS: Final = {
-    "cgroups_mode": "enabled",
-    "httpproxy": True,
-    "image_volume_mode": "anonymous",
-    "manage_password": True,
-    "sdnotifyMode": "container",
-    "seccomp_policy": "default",
-    "stop_timeout": 10,
-    "systemd": "true",
-    "umask": "0022",
-}
-REMARKS: Final = ("io.kubernetes.cri-o.TTY", "io.podman.annotations.")
 
 
 def outcome(name: str) -> str:
@@ -78,50 +64,6 @@ def like_podman(spec: ContainerSpec, golden: dict[str, Any]) -> bool:
         and spec.remove is golden["libpod"].get("remove", False)
         and {"policy": spec.pull, "reference": spec.image} == golden["pull_query"]
     )
-
-
-def docker_form(body: dict[str, Any]) -> dict[str, Any]:
-    """A body without defaults, and without AutoRemove, which is ours to do; Env and Binds have no order."""
-    host = {key: value for key, value in body.get("HostConfig", {}).items() if key != "AutoRemove"}
-    if "Binds" in host:
-        host["Binds"] = sorted(host["Binds"])
-    form: dict[str, Any] = {
-        key: value
-        for key, value in {**body, "HostConfig": host}.items()
-        if (value and value != DOCKER_DEFAULTS.get(key)) or (value is False and DOCKER_DEFAULTS.get(key))
-    }
-    if "Env" in form:
-        form["Env"] = sorted(form["Env"])
-    return form
-
-
-def podman_form(body: dict[str, Any]) -> dict[str, Any]:
-    """A body without defaults, removal and remarks of the program; mounts have no order."""
-    form = {
-        key: without_zeros(value)
-        for key, value in body.items()
-        if PODMAN_DEFAULTS.get(key) != value and key not in {"remove", "volatile"}
-    }
-    form["annotations"] = {
-        key: value for key, value in body.get("annotations", {}).items() if not key.startswith(REMARKS)
-    }
-    for key in ("mounts", "volumes"):
-        form[key] = sorted(form.get(key, []), key=str)
-    return form
-
-
-def without_zeros(value: Any) -> Any:
-    """Go's zero values say nothing; `false` in a mapping of users does."""
-    if isinstance(value, list):
-        return [without_zeros(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    cleaned = {key: without_zeros(one) for key, one in value.items()}
-    return {
-        key: one
-        for key, one in cleaned.items()
-        if one or key in {"HostUIDMapping", "HostGIDMapping", "interface_name"}
-    }
 
 
 def expected(name: str) -> str:
