@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -12,6 +15,7 @@ from lemonpod.cli.files import manifest_files
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.cli.values import parse_options
+from lemonpod.errors import ArgvError
 
 app = typer.Typer(help="Check manifests and see what they would start.", no_args_is_help=True)
 
@@ -76,6 +80,51 @@ def plan(
         [(token, resolved.value, resolved.origin) for token, resolved in made.values.items()],
         empty="No token is used.",
     )
+
+
+class ArgvFormat(StrEnum):
+    SPEC = "spec"
+    DOCKER = "docker"
+    PODMAN = "podman"
+    CLI = "cli"
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def argv(
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND", help="A run or create of podman or docker.")
+    ],
+    format_: Annotated[
+        ArgvFormat,
+        typer.Option("--format", help="The spec, the body for the API of one, or a line to paste."),
+    ] = ArgvFormat.SPEC,
+) -> None:
+    """Print the container that a command line of podman or docker asks for, without running anything."""
+    from lemonpod.cli.caller import this_caller
+    from lemonpod.drivers.docker_body import docker_create
+    from lemonpod.drivers.podman_body import podman_create
+    from lemonpod.launch.argv.run import container_spec
+    from lemonpod.launch.argv.split import join, split
+    from lemonpod.launch.container import as_json
+
+    command = split(words)
+    if command is None:
+        raise ArgvError("no run or create of podman or docker", index=0)
+    spec = container_spec(command, this_caller())
+    match format_:
+        case ArgvFormat.SPEC:
+            print_json(as_json(spec))
+            return
+        case ArgvFormat.CLI:
+            typer.echo(shlex.join(join(command)))
+            return
+    if format_.value != spec.runtime.value:
+        reason = f"a command line of {spec.runtime}; its flags mean other things to {format_}"
+        raise ArgvError(reason, index=len(command.wrapper))
+    query, body = (docker_create if format_ is ArgvFormat.DOCKER else podman_create)(spec)
+    print_json(body)
+    if query:  # not part of the body, and stdout is the body alone
+        typer.echo(f"query: {urlencode(query)}", err=True)
 
 
 @app.command()
