@@ -104,7 +104,7 @@ class DeviceRequest:
     count: int = 0
     ids: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ("gpu",)
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,6 @@ class Network:
     ips: tuple[str, ...] = ()
     mac: str | None = None
     interface: str | None = None
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def gpu_request(text: str) -> DeviceRequest:
     driver = ""
     ids: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
-    options: dict[str, str] = {}
+    options: tuple[tuple[str, str], ...] = ()
     given: set[str] = set()
     for field in fields(text):
         key, equals, value = field.partition("=")
@@ -63,7 +63,7 @@ def gpu_request(text: str) -> DeviceRequest:
             case "capabilities":
                 capabilities = tuple(value.split(","))
             case _:
-                options = dict(strict_pair(one) for one in fields(value))
+                options = tuple(strict_pair(one) for one in fields(value))
     if not given:
         raise Refused("is empty")
     # docker asks for one where neither a number nor names are given.

@@ -33,52 +33,14 @@ _EXCLUSIVE: Final = (frozenset({"ro", "rw"}), frozenset({"z", "Z", "O"}))
 _SOURCE: Final = frozenset({"source", "src"})
 _TARGET: Final = frozenset({"target", "dst", "destination"})
 _READ_ONLY: Final = frozenset({"readonly", "ro"})
-
-
-def volume(text: str, context: Context) -> Volume:
-    """Of `--volume`: `[SOURCE:]TARGET[:OPTIONS]`."""
-    parts = text.split(":")
-    if len(parts) > 3 or not all(parts[:2]):
-        raise Refused(f"takes [SOURCE:]TARGET[:OPTIONS], not '{shown(text)}'")
-    if len(parts) == 1:
-        return Volume(source=None, target=_target(text, context))
-    options = tuple(parts[2].split(",")) if len(parts) == 3 else ()
-    if context.runtime is Runtime.PODMAN:
-        options = _podman_options(options, parts[0])
-    return Volume(source=_source(parts[0], context), target=_target(parts[1], context), options=options)
-
-
-def mount(text: str, context: Context) -> Mount:
-    """Of `--mount`: `type=KIND,source=…,target=…,…`."""
-    given = [_key_and_value(field) for field in fields(text)]
-    docker = context.runtime is Runtime.DOCKER
-    kind = dict(given).get("type") or ("volume" if docker else "")
-    grammar = (_DOCKER if docker else _PODMAN).get(kind)
-    if grammar is None:
-        known = ", ".join(_DOCKER if docker else _PODMAN)
-        if kind in _ELSEWHERE:
-            raise OnlyByCli(f"mounts of type '{kind}' are not of every version")
-        raise Refused(f"takes type={known.replace(', ', '|')}, not '{shown(kind or '')}'")
-    source = target = ""
-    options: list[str] = []
-    for key, value in given:
-        if key in _SOURCE:
-            source = value or ""
-        elif key in _TARGET:
-            target = value or ""
-        elif key != "type":
-            options += _mount_option(key, value, grammar, context)
-    if not target:
-        raise Refused(f"names no target: '{shown(text)}'")
-    if kind == "bind":
-        source = _bind_source(source or ("" if docker else target), context)
-    return Mount(kind=kind, source=source, target=_target(target, context), options=tuple(options))
-
-
-def tmpfs(text: str, context: Context) -> tuple[str, str]:
-    """Of `--tmpfs`: `TARGET[:OPTIONS]`."""
-    target, _, options = text.partition(":")
-    return _target(target, context), options
+_ELSEWHERE: Final = frozenset({"artifact", "glob", "devpts", "ramfs", "npipe", "cluster", "image"})
+"""Types of mount that only some versions know, or that have no case that was compared."""
+_OTHER_OPTIONS: Final = frozenset(
+    """
+    bind-recursive image-subpath subpath idmap consistency tmpcopyup glob title digest name dev exec suid
+    """.split()  # noqa: SIM905
+)
+"""Options of which the same is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +108,52 @@ _PODMAN: Final = MappingProxyType(
         "image": _Grammar({"rw": "rw", "readwrite": "rw"}, {}),
     }
 )
-_ELSEWHERE: Final = frozenset({"artifact", "glob", "devpts", "ramfs", "npipe", "cluster", "image"})
+
+
+def volume(text: str, context: Context) -> Volume:
+    """Of `--volume`: `[SOURCE:]TARGET[:OPTIONS]`."""
+    parts = text.split(":")
+    if len(parts) > 3 or not all(parts[:2]):
+        raise Refused(f"takes [SOURCE:]TARGET[:OPTIONS], not '{shown(text)}'")
+    if len(parts) == 1:
+        return Volume(source=None, target=_target(text, context))
+    options = tuple(parts[2].split(",")) if len(parts) == 3 else ()
+    if context.runtime is Runtime.PODMAN:
+        options = _podman_options(options, parts[0])
+    return Volume(source=_source(parts[0], context), target=_target(parts[1], context), options=options)
+
+
+def mount(text: str, context: Context) -> Mount:
+    """Of `--mount`: `type=KIND,source=…,target=…,…`."""
+    given = [_key_and_value(field) for field in fields(text)]
+    docker = context.runtime is Runtime.DOCKER
+    kind = dict(given).get("type") or ("volume" if docker else "")
+    grammar = (_DOCKER if docker else _PODMAN).get(kind)
+    if grammar is None:
+        known = ", ".join(_DOCKER if docker else _PODMAN)
+        if kind in _ELSEWHERE:
+            raise OnlyByCli(f"mounts of type '{kind}' are not of every version")
+        raise Refused(f"takes type={known.replace(', ', '|')}, not '{shown(kind or '')}'")
+    source = target = ""
+    options: list[str] = []
+    for key, value in given:
+        if key in _SOURCE:
+            source = value or ""
+        elif key in _TARGET:
+            target = value or ""
+        elif key != "type":
+            options += _mount_option(key, value, grammar, context)
+    if not target:
+        raise Refused(f"names no target: '{shown(text)}'")
+    if kind == "bind":
+        source = _bind_source(source or ("" if docker else target), context)
+    return Mount(kind=kind, source=source, target=_target(target, context), options=tuple(options))
+
+
+def tmpfs(text: str, context: Context) -> tuple[str, str]:
+    """Of `--tmpfs`: `TARGET[:OPTIONS]`."""
+    target, _, options = text.partition(":")
+    return _target(target, context), options
 
 
 def _key_and_value(field: str) -> tuple[str, str | None]:
@@ -168,13 +175,6 @@ def _mount_option(key: str, value: str | None, grammar: _Grammar, context: Conte
     else:
         raise Refused(f"has no option '{shown(key)}' for this type of mount")
     return [word] if value is None or switch(value) else []
-
-
-_OTHER_OPTIONS: Final = frozenset(
-    """
-    bind-recursive image-subpath subpath idmap consistency tmpcopyup glob title digest name dev exec suid
-    """.split()  # noqa: SIM905
-)
 
 
 def _is_podman(context: Context) -> bool:

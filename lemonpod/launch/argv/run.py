@@ -56,8 +56,9 @@ def container_spec(command: ContainerCommand, caller: Caller) -> ContainerSpec:
             rule(parts, command)
     except _Conflict as conflict:
         option = places[conflict.part]
-        kind = OnlyByCliError if conflict.only_by_cli else ArgvError
-        raise kind(f"{where}: '{option.name}' {conflict.why}", index=option.index) from None
+        if conflict.only_by_cli:
+            _only_by_cli(option, conflict.why, where)
+        raise ArgvError(f"{where}: '{option.name}' {conflict.why}", index=option.index) from None
     return ContainerSpec(runtime=command.runtime, image=command.image, command=command.command, **parts)
 
 
@@ -76,7 +77,7 @@ def _read(option: Option, context: Context, parts: Parts, places: dict[str, Opti
         case ByCli(why):
             _only_by_cli(option, why, where)
         case Stops(why):
-            if option.value in {"true", "1", "t", "T", "TRUE", "True"}:
+            if option.value in values.TRUE:
                 raise ArgvError(f"{where}: '{option.name}' {why} and starts nothing", index=option.index)
         case Said(part, read, many):
             try:
@@ -91,7 +92,7 @@ def _read(option: Option, context: Context, parts: Parts, places: dict[str, Opti
 
 def _only_by_cli(option: Option, why: str, where: str) -> NoReturn:
     text = f"{where}: '{option.name}' cannot be said over the API: {why}"
-    raise OnlyByCliError(text, index=option.index, hint="the command line itself can be run")
+    raise OnlyByCliError(text, index=option.index, hint="the command line itself can be run") from None
 
 
 def _check_image(command: ContainerCommand, where: str) -> None:
@@ -156,7 +157,7 @@ def _health(parts: Parts, command: ContainerCommand) -> None:
             raise _Conflict("health.off", "and the other '--health-…' exclude each other")
         parts["healthcheck"] = Healthcheck(test=("NONE",))
     elif given and command.runtime is Runtime.PODMAN and "test" not in given:
-        why = "without '--health-cmd' means something else in each version"
+        why = "without '--health-cmd' it means something else in each version"
         raise _Conflict(next(iter(asked)), why, only_by_cli=True)
     elif given:
         usual = _PODMAN_HEALTH if command.runtime is Runtime.PODMAN else {}
@@ -216,7 +217,7 @@ def _networks(parts: Parts, command: ContainerCommand) -> None:
     asking = next((f"network.{name}" for name, value in own.items() if value), None)
     docker = command.runtime is Runtime.DOCKER
     if docker and len(given) > 1:
-        raise _Conflict("networks", "twice takes a second call before API 1.44", only_by_cli=True)
+        raise _Conflict("networks", "a second network takes a second call before API 1.44", only_by_cli=True)
     if docker:
         joined, modes = (
             joined or [Network(name=str(mode)) for mode in modes],

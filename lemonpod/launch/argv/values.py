@@ -40,8 +40,8 @@ _NANOSECONDS: Final = MappingProxyType(
         "h": 3600 * 10**9,
     }
 )
-_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class Refused(Exception):
@@ -115,9 +115,9 @@ def text(value: str) -> str:
 
 
 def switch(value: str) -> bool:
-    if value not in _TRUE | _FALSE:
+    if value not in TRUE | FALSE:
         raise Refused(f"is true or false, not '{shown(value)}'")
-    return value in _TRUE
+    return value in TRUE
 
 
 def one_of(*words: str) -> Callable[[str], str]:

@@ -79,9 +79,7 @@ def test_what_a_spec_was_not_asked_for_is_not_shown() -> None:
         "runtime": "podman",
         "image": "img",
         "network_mode": {"mode": "bridge", "value": None},
-        "networks": [
-            {"name": "lan", "aliases": [], "ips": [], "mac": None, "interface": None, "options": []}
-        ],
+        "networks": [{"name": "lan", "aliases": [], "ips": [], "mac": None, "interface": None}],
         "ports": [
             {
                 "host_ip": "",
