@@ -219,9 +219,9 @@ def _limits(spec: ContainerSpec) -> Json:
         "cpus": spec.cpuset_cpus,
         "mems": spec.cpuset_mems,
     }
-    if spec.nano_cpus is not None:
+    if spec.nano_cpus:
         cpu |= {"quota": spec.nano_cpus * _CPU_PERIOD // _NANO, "period": _CPU_PERIOD}
-    pids = None if spec.pids_limit is None else max(spec.pids_limit, 0)
+    pids = 0 if spec.pids_limit == -1 else spec.pids_limit
     groups: dict[str, Json] = {
         "memory": memory,
         "cpu": cpu,
@@ -319,7 +319,7 @@ _SECURITY: Final[Mapping[str, tuple[str, Callable[[SecurityOption], object]]]] =
         "seccomp": ("seccomp_profile_path", lambda option: option.value),
         "no-new-privileges": ("no_new_privileges", lambda option: option.value != "false"),
         "mask": ("mask", _paths),
-        "unmask": ("unmask", _paths),
+        "unmask": ("unmask", lambda option: [option.value]),
         "systempaths": ("unmask", lambda _: ["ALL"]),
         "proc-opts": ("procfs_opts", lambda option: (option.value or "").split(",")),
     }

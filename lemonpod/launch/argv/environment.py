@@ -37,10 +37,11 @@ def label_file(path: str, context: Context) -> tuple[tuple[str, str], ...]:
     return tuple((one.name, one.value or "") for one in env_file(path, context))
 
 
-def label(text: str) -> tuple[str, str]:
+def label(text: str, context: Context) -> tuple[str, str]:
     """`NAME=VALUE`; the name alone has an empty value."""
     name, _, value = text.partition("=")
-    if not name.strip():
+    has_space = name != "".join(name.split())
+    if not name.strip() or (has_space and context.runtime is Runtime.DOCKER):
         raise Refused(f"takes NAME=VALUE, not '{shown(text)}'")
     return name, value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
 
@@ -35,6 +36,7 @@ SIGNALS: Final = MappingProxyType(
 """Linux's signals by name: the engine runs there, whatever lemonpod runs on."""
 _REAL_TIME: Final = re.compile(r"RT(MIN|MAX)(?:([+-])([0-9]{1,2}))?")
 _RESTART_POLICIES: Final = frozenset({"no", "always", "on-failure", "unless-stopped"})
+_HOST_GATEWAY: Final = "host-gateway"
 _PULLS: Final = MappingProxyType(
     {
         Runtime.DOCKER: MappingProxyType(
@@ -67,15 +69,20 @@ def stream(text: str) -> Stream:
 
 def pull_policy(text: str, context: Context) -> PullPolicy:
     policies = _PULLS[context.runtime]
+    text = text or PullPolicy.MISSING
     if text not in policies and context.runtime is Runtime.PODMAN and text.lower() in {"true", "false"}:
         raise OnlyByCli(f"what '{text}' means differs between versions")
     require(text, policies, "the policy")
     return policies[text]
 
 
-def platform(text: str) -> Platform:
+def platform(text: str, context: Context) -> Platform | None:
     """`OS[/ARCH[/VARIANT]]`."""
+    if not text:
+        return None
     parts = text.split("/")
+    if len(parts) == 1 and context.runtime is Runtime.DOCKER:
+        raise OnlyByCli("the program adds its own architecture")
     if not all(parts) or len(parts) > 3:
         raise Refused(f"takes OS/ARCH[/VARIANT], not '{shown(text)}'")
     return Platform(**dict(zip(("os", "arch", "variant"), parts, strict=False)))
@@ -102,7 +109,9 @@ def health_command(text: str, context: Context) -> tuple[str, ...]:
     if text.startswith("[") and first not in {'["CMD",', '["CMD-SHELL",', '["NONE"]'}:
         words = entrypoint(text, context)
         return ("CMD", *words) if words and words != (text,) else ("CMD-SHELL", text)
-    if not text or text.startswith("[") or first in {"CMD", "CMD-SHELL", "NONE"}:
+    if not text:
+        return ()
+    if text.startswith("[") or first in {"CMD", "CMD-SHELL", "NONE"}:
         raise OnlyByCli("only a plain line for the shell means the same in every version")
     return ("CMD-SHELL", text)
 
@@ -113,11 +122,11 @@ def health_interval(text: str, context: Context) -> int:
     return duration(text)
 
 
-def stop_signal(text: str, context: Context) -> str:
+def stop_signal(text: str, context: Context) -> str | None:
     """A name or a number; podman's program looks it up, docker's leaves it to the daemon."""
-    if context.runtime is Runtime.PODMAN and signal_number(text) is None:
+    if text and context.runtime is Runtime.PODMAN and signal_number(text) is None:
         raise Refused(f"takes a signal, not '{shown(text)}'")
-    return text
+    return text or None
 
 
 def signal_number(text: str) -> int | None:
@@ -140,6 +149,12 @@ def extra_host(text: str, context: Context) -> tuple[str, ...]:
     return tuple(_extra_host(word, context) for word in words)
 
 
+def log_driver(text: str, context: Context) -> str | None:
+    if text.startswith("passthrough") and context.runtime is Runtime.PODMAN:
+        raise OnlyByCli("the output is passed to that of the program")
+    return text or None
+
+
 def log_option(text: str, context: Context) -> tuple[str, str]:
     """`NAME=VALUE`; the size that podman is told is a number."""
     if context.runtime is Runtime.DOCKER:
@@ -155,6 +170,14 @@ def _extra_host(text: str, context: Context) -> str:
         name, _, address = text.partition(":")
     if context.runtime is Runtime.DOCKER and address.startswith("["):
         address = address.removeprefix("[").removesuffix("]")
-    if not name or not address:
+    if not name or not (address == _HOST_GATEWAY or _is_address(address)):
         raise Refused(f"takes HOST:ADDRESS, not '{shown(text)}'")
     return f"{name}:{address}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -18,6 +18,7 @@ from lemonpod.launch.argv.values import (
     require,
     size,
     switch,
+    verbatim,
 )
 from lemonpod.launch.container import Mount, Runtime, Volume
 
@@ -67,27 +68,23 @@ def _relabel(text: str) -> str:
     return "z" if text == "shared" else "Z"
 
 
-def _verbatim(text: str) -> str:
-    return text
-
-
 _DOCKER: Final = MappingProxyType(
     {
         "bind": _Grammar(
             {"bind-nonrecursive": "non-recursive"},
             {
                 "bind-propagation": ("propagation", plain(_propagation)),
-                "consistency": ("consistency", plain(_verbatim)),
+                "consistency": ("consistency", plain(verbatim)),
             },
         ),
         "volume": _Grammar(
             {"volume-nocopy": "no-copy"},
             {
-                "volume-driver": ("driver", plain(_verbatim)),
-                "volume-label": ("label", plain(_verbatim)),
-                "volume-opt": ("option", plain(_verbatim)),
-                "volume-subpath": ("subpath", plain(_verbatim)),
-                "consistency": ("consistency", plain(_verbatim)),
+                "volume-driver": ("driver", plain(verbatim)),
+                "volume-label": ("label", plain(verbatim)),
+                "volume-opt": ("option", plain(verbatim)),
+                "volume-subpath": ("subpath", plain(verbatim)),
+                "consistency": ("consistency", plain(verbatim)),
             },
         ),
         "tmpfs": _Grammar({}, {"tmpfs-size": ("size", size), "tmpfs-mode": ("mode", plain(_octal))}),
@@ -100,10 +97,10 @@ _PODMAN: Final = MappingProxyType(
             MappingProxyType({**_COMMON, "chown": "U", "bind-nonrecursive": "bind"}),
             {"bind-propagation": ("", plain(_propagation)), "relabel": ("", plain(_relabel))},
         ),
-        "volume": _Grammar(MappingProxyType({**_COMMON, "chown": "U"}), {}),
+        "volume": _Grammar({word: word for word in _COMMON if word not in {"z", "Z"}} | {"chown": "U"}, {}),
         "tmpfs": _Grammar(
             MappingProxyType({**_COMMON, "chown": "U", "notmpcopyup": "notmpcopyup"}),
-            {"tmpfs-size": ("size", plain(_verbatim)), "tmpfs-mode": ("mode", plain(_verbatim))},
+            {"tmpfs-size": ("size", plain(verbatim)), "tmpfs-mode": ("mode", plain(verbatim))},
         ),
         "image": _Grammar({"rw": "rw", "readwrite": "rw"}, {}),
     }
@@ -120,6 +117,8 @@ def volume(text: str, context: Context) -> Volume:
     options = tuple(parts[2].split(",")) if len(parts) == 3 else ()
     if context.runtime is Runtime.PODMAN:
         options = _podman_options(options, parts[0])
+    elif "" in parts:
+        raise Refused(f"has an empty part: '{shown(text)}'")
     return Volume(source=_source(parts[0], context), target=_target(parts[1], context), options=options)
 
 
@@ -174,7 +173,9 @@ def _mount_option(key: str, value: str | None, grammar: _Grammar, context: Conte
         raise OnlyByCli(f"the option '{key}' of a mount is not of every version")
     else:
         raise Refused(f"has no option '{shown(key)}' for this type of mount")
-    return [word] if value is None or switch(value) else []
+    if value is None or switch(value):
+        return [word]
+    return ["ro"] if word == "rw" else []
 
 
 def _is_podman(context: Context) -> bool:
@@ -200,6 +201,8 @@ def _source(source: str, context: Context) -> str:
 def _bind_source(source: str, context: Context) -> str:
     if not source:
         raise Refused("names no source to bind")
+    if not _is_podman(context) and not source.startswith(("/", ".")):
+        raise Refused(f"takes a path that begins with '/' or '.' to bind, not '{shown(source)}'")
     # podman's own program leaves a relative source to the service, whose folder is nobody's.
     return context.absolute(source)
 

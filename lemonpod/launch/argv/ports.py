@@ -44,10 +44,12 @@ def exposed(text: str, context: Context) -> PortMapping:
     """Of `--expose`: a port or a range, not published."""
     ports, slash, protocol = text.partition("/")
     first, last = _range(ports, text)
+    if not first and context.runtime is Runtime.PODMAN:
+        raise Refused("takes ports from 1 on")
     return PortMapping(
         container_port=first,
         length=last - first + 1,
-        protocol=_protocol(protocol, context) if slash else "tcp",
+        protocol=protocol if slash else "tcp",
     )
 
 

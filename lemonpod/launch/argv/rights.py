@@ -134,7 +134,7 @@ def network(text: str, context: Context) -> Namespace | Network:
     """Of `--network`: a mode of its own, or a network to join."""
     if context.runtime is Runtime.DOCKER:
         return _docker_network(text)
-    mode, _, options = text.partition(":")
+    mode, _, options = (text or "private").partition(":")
     if mode not in _PODMAN_NETWORK_MODES:
         name = _DEFAULT_NETWORK if mode == "bridge" else mode
         return _with_options(Network(name=name), options.split(",") if options else [], context.runtime)

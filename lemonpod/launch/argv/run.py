@@ -140,6 +140,10 @@ def _life(parts: Parts, command: ContainerCommand) -> None:
         raise _Conflict("remove", "and '--restart' exclude each other")
     if command.runtime is Runtime.DOCKER and parts.get("log_driver") == "none" and parts["log_options"]:
         raise _Conflict("log_options", "says nothing to a driver that keeps no log")
+    if command.runtime is Runtime.PODMAN and "nano_cpus" in parts:
+        for name in ("cpu_quota", "cpu_period"):
+            if name in parts:
+                raise _Conflict(name, "and '--cpus' exclude each other")
     if parts.get("replace") and not parts.get("name"):
         raise _Conflict("replace", "needs a '--name'")
     if parts.get("cgroups_mode") == "split":
@@ -159,7 +163,11 @@ def _health(parts: Parts, command: ContainerCommand) -> None:
     elif given and command.runtime is Runtime.PODMAN and "test" not in given:
         why = "without '--health-cmd' it means something else in each version"
         raise _Conflict(next(iter(asked)), why, only_by_cli=True)
+    elif command.runtime is Runtime.PODMAN and not given.get("test"):
+        return
     elif given:
+        if command.runtime is Runtime.DOCKER:
+            given = {name: value or None for name, value in given.items()}
         usual = _PODMAN_HEALTH if command.runtime is Runtime.PODMAN else {}
         check = Healthcheck(**{**usual, **given, "test": given.get("test") or None})
         parts["healthcheck"] = check if check != Healthcheck() else None
@@ -187,6 +195,7 @@ def _rights(parts: Parts, command: ContainerCommand) -> None:
     if command.runtime is Runtime.DOCKER:
         for name in ("cap_add", "cap_drop"):
             parts[name] = tuple(sorted(set(parts.get(name, ()))))
+        parts["ulimits"] = tuple({limit.name: limit for limit in parts.get("ulimits", ())}.values())
     parts["devices"] = (*parts.get("devices", ()), *parts.pop("gpu_devices", ()))
 
 

@@ -90,6 +90,17 @@ class Context:
 Reader: TypeAlias = Callable[[str, Context], Any]
 
 
+def uncut(read: Reader) -> Reader:
+    """Like `each`, of what podman cuts at commas before its version 5 and does not from then on."""
+
+    def read_one(text: str, context: Context) -> tuple[Any, ...]:
+        if "," in text and context.runtime is Runtime.PODMAN:
+            raise OnlyByCli("podman 4 cuts the value at its commas, podman 5 does not")
+        return (read(text, context),)
+
+    return read_one
+
+
 def plain(read: Callable[[str], Any]) -> Reader:
     """A reader of values that mean the same to everybody."""
     return lambda text, _: read(text)
@@ -110,8 +121,13 @@ def commas(read: Reader) -> Reader:
     return read_all
 
 
-def text(value: str) -> str:
+def verbatim(value: str) -> str:
     return value
+
+
+def some(value: str) -> str | None:
+    """A word; an empty one is as good as none."""
+    return value or None
 
 
 def switch(value: str) -> bool:

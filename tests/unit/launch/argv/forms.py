@@ -9,7 +9,10 @@ HOST_DEFAULTS: Final = {
     "NetworkMode": "default",
     "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
     "Memory": 0,
+    "MemorySwappiness": -1,
+    "NanoCpus": 0,
     "PidsLimit": 0,
+    "ShmSize": 0,
     "SecurityOpt": [],
 }
 PODMAN_DEFAULTS: Final = {

@@ -36,17 +36,32 @@ REFUSED_EARLIER: Final = frozenset(
     docker --security-opt no-new-privileges=wat
     docker --security-opt wat=1
     docker --restart always:3
+    docker --restart wat
+    docker --mount type=bind,src=a,dst=/x
+    docker --mount type=bind,src=/a,dst=/x,bind-propagation=wat
+    docker --mount type=bind,src=/a,dst=/x --tmpfs /x
+    docker --cpus -1
     """.strip().splitlines()
 )
 """What the program hands on and the engine refuses; we say so before anything is pulled."""
 
 DIFFERENT: Final = {
     "podman --platform linux": "the program tells only the pull; the create has words for it as well",
+    "podman --mount type=bind,src=a,dst=/x,ro": "from the caller's folder, not the service's",
+    "podman --network pasta": "podman 4.3 does not know pasta, and takes it for the name of a network",
     "podman --group-add keep-groups": "the program refuses it of a socket; its engine would not",
     "podman --name n --replace": "the program looked for the old container first, which the recorder had not",
 }
 BY_CLI: Final = {
     "podman --entrypoint '[\"sh\",1]'": "podman 4 makes three words of it",
+    "podman --network lan:wat=1": "the program refuses it, as of its version",
+    "podman --health-cmd CMD": "read otherwise by other versions",
+    "podman --health-cmd 'CMD x'": "read otherwise by other versions",
+    "podman --log-driver passthrough": "the program refuses it of a socket",
+    "podman --device nvidia.com/gpu=0,nvidia.com/gpu=1": "podman 5 does not cut at commas",
+    "podman --annotation a=b,c=d": "podman 5 does not cut at commas",
+    "docker --network name=lan,wat=1": "the program refuses it, as of its version",
+    "docker --platform linux": "the program adds its own architecture",
     "docker --cpus 1/2": "a fraction",
 }
 EARLIER: Final = {" ".join(line.split()) for line in REFUSED_EARLIER}
