@@ -21,7 +21,11 @@ LemonpodError
 │   ├─ EngineExitedError        carries the exit and the last log lines
 │   ├─ EngineUnhealthyError     the watchdog ended an engine that no longer answered
 │   ├─ CoolingDownError         crashed a moment ago; says when to come back
-│   └─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
+│   ├─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
+│   ├─ RuntimeUnavailableError  the container runtime does not answer: what it runs is unknown, not gone
+│   ├─ ImageNotFoundError       neither here nor where it is pulled from, or not to be pulled
+│   ├─ PullError                an image that could not be fetched, and why
+│   └─ NameConflictError        a container's name is taken by one that is not ours
 └─ RequestError                 what a client asked for
     ├─ ModelNotFoundError
     ├─ ModelNotLoadedError
@@ -213,6 +217,22 @@ class CoolingDownError(EngineError):
 
 class EngineStoppedError(EngineError):
     code = "engine_stopped"
+
+
+class RuntimeUnavailableError(EngineError):
+    code = "runtime_unavailable"
+
+
+class ImageNotFoundError(EngineError):
+    code = "image_not_found"
+
+
+class PullError(EngineError):
+    code = "image_pull_failed"
+
+
+class NameConflictError(EngineError):
+    code = "container_name_taken"
 
 
 class RequestError(LemonpodError):

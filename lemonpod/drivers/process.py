@@ -20,20 +20,20 @@ import psutil
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers import tree
 from lemonpod.drivers.child import Child
-from lemonpod.drivers.environment import MARKER, engine_environment
+from lemonpod.launch.environment import MARKER, engine_environment
 from lemonpod.drivers.peer import check_peer, wait_port_free
 from lemonpod.drivers.reclaim import reclaim
 from lemonpod.drivers.spawn import spawn
 from lemonpod.drivers.state import EngineRecord, RunFile
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
-from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
 from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.logbuf import LogBuffer
 from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import finish
 from lemonpod.errors import EngineError, SpawnError
-from lemonpod.launch.plan import LaunchPlan, ProcessSpec
+from lemonpod.launch.plan import LaunchPlan, ProcessSpec, StopCommand
 
 SURVIVAL: Final = 0.25
 """A `process` probe is content with an engine that lived this long: a typo in its flags ends one at once."""
@@ -109,6 +109,13 @@ class ProcessEngine:
     def plan(self) -> LaunchPlan:
         return self._plan
 
+    @property
+    def trouble(self) -> None:
+        """The operating system always answers."""
+
+    async def prepare(self, report: Report) -> None:
+        """A process needs nothing but its program."""
+
     async def start(self) -> None:
         if self._record is not None:
             raise RuntimeError("an engine starts once")
@@ -142,7 +149,7 @@ class ProcessEngine:
             pid=process.pid,
             create_time=tree.created(process.pid) or time.time(),
             port=self._plan.endpoint.port,
-            stop=stop_argv(stop, process.pid) if stop else None,
+            stop=stop_argv(stop, process.pid) if isinstance(stop, StopCommand) else None,
         )
         try:
             self._run.add(record)

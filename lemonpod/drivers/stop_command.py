@@ -15,16 +15,16 @@ import psutil
 from lemonpod.contract.tokens import Token
 from lemonpod.drivers import tree
 from lemonpod.drivers.child import Child
-from lemonpod.drivers.environment import MARKER
+from lemonpod.launch.environment import MARKER
 from lemonpod.drivers.spawn import spawn
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import SpawnError
-from lemonpod.launch.plan import StopSpec
+from lemonpod.launch.plan import StopCommand
 
 log = logging.getLogger(__name__)
 
 
-def stop_argv(stop: StopSpec, pid: int) -> tuple[str, ...]:
+def stop_argv(stop: StopCommand, pid: int) -> tuple[str, ...]:
     """The stop command of a running engine: its only open token is the pid."""
     return tuple(
         "".join(str(pid) if isinstance(part, Token) else part for part in template.parts)

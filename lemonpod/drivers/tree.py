@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import psutil
 
-from lemonpod.drivers.environment import MARKER
+from lemonpod.launch.environment import MARKER
 
 _UNREADABLE: Final = MappingProxyType({"": ""})
 """Of another user's process: none that we could have started, or end."""

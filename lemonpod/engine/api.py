@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.launch.plan import LaunchPlan
@@ -73,16 +74,40 @@ class LogLine:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a preparation is. `total` may still grow, and is None as long as nobody knows it."""
+
+    text: str
+    """What is being done, as `pulling ghcr.io/x/y:z`."""
+    done_bytes: int = 0
+    total_bytes: int | None = None
+
+
+Report: TypeAlias = Callable[[Progress], None]
+"""Is told of progress, in the event loop; it never blocks and never raises."""
+
+
 class Engine(Protocol):
     """One engine that a plan describes."""
 
     @property
     def plan(self) -> LaunchPlan: ...
 
-    async def start(self) -> None:
-        """Return once the process exists; that is not readiness.
+    @property
+    def trouble(self) -> str | None:
+        """Why it cannot be told at the moment whether the engine runs; None if it can."""
 
-        Raises SpawnError. On failure or cancellation nothing is left behind.
+    async def prepare(self, report: Report) -> None:
+        """Fetch what a start needs: it may take hours, and no clock of the engine runs yet.
+
+        Raises RuntimeUnavailableError, ImageNotFoundError or PullError. Cancelling it ends the fetching.
+        """
+
+    async def start(self) -> None:
+        """Return once the process or the container runs; that is not readiness.
+
+        Raises SpawnError, or another EngineError for what a runtime refuses. On failure or cancellation nothing is left behind.
         """
 
     async def probe(self) -> bool:
@@ -96,7 +121,10 @@ class Engine(Protocol):
         """For people: why the last probe said no, and what the engine listens on instead."""
 
     async def inspect(self) -> EngineStatus:
-        """The truth from the operating system, not from memory. Before `start`: CREATED."""
+        """The truth from the operating system or the runtime, not from memory. Before `start`: CREATED.
+
+        Raises RuntimeUnavailableError where the runtime does not answer: that is never MISSING.
+        """
 
     async def stats(self) -> EngineStats: ...
 
@@ -124,6 +152,16 @@ class Engine(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoptable:
+    """An engine that outlived its server."""
+
+    model: str
+    port: int
+    overrides: Mapping[str, JsonValue]
+    """Of the load request that started it."""
+
+
 class Driver(Protocol):
     """Starts engines of one kind."""
 
@@ -135,11 +173,25 @@ class Driver(Protocol):
     def create(self, plan: LaunchPlan) -> Engine:
         """An engine in state CREATED. No I/O."""
 
-    async def reclaim(self) -> Sequence[str]:
-        """End what a dead server of the same cache folder left running; one line for each engine ended."""
+    async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
+        """End what a dead server of the same cache folder left running; one line for each engine ended.
+
+        Once `at_once` is set without stop commands and without grace.
+        """
 
     async def aclose(self) -> None:
         """Forget the driver's own records. Engines must have been stopped before."""
+
+
+class Adopter(Driver, Protocol):
+    """A driver whose engines may outlive their server: `reclaim` leaves those that run for whoever has the
+    plan that they were started with."""
+
+    def adoptable(self) -> Sequence[Adoptable]:
+        """What `reclaim` left. `create` with the same plan makes an engine whose start only takes it over."""
+
+    async def settle(self) -> Sequence[str]:
+        """End what of `adoptable` nobody took over; one line for each."""
 
 
 class Planner(Protocol):
@@ -180,3 +232,9 @@ class InstanceStatus:
     """Seconds until a FAILED instance may start again."""
     reset_by_watchdog: bool = False
     """It is FAILED because the watchdog ended it."""
+    driver: str | None = None
+    """What runs it, once that is known."""
+    progress: Progress | None = None
+    """While it is prepared for its start."""
+    trouble: str | None = None
+    """Why nobody can tell at the moment whether it still runs."""

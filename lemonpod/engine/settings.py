@@ -10,6 +10,8 @@ class EngineSettings:
     stop_grace: float = 5.0
     """From TERM to KILL, as Lemonade does."""
     stop_command_timeout: float = 15.0
+    pull_timeout: float = 7200.0
+    """For an image, from the first byte to the last."""
     drain_timeout: float = 5.0
     """How long an unload waits for requests in flight before it cuts them."""
     shutdown_timeout: float = 10.0

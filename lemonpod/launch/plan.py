@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
+from typing import cast
 
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import Accelerator, Capability, JsonValue, Mode, SlotPolicy
+from lemonpod.launch.container import ContainerSpec, as_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +38,54 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopSpec:
+class Connection:
+    """Which engine of the runtime is asked, as far as the command line says: None leaves it to the caller's
+    environment and the usual places."""
+
+    program: str
+    """Podman's or docker's own, as the command line names it."""
+    url: str | None = None
+    context: str | None = None
+    """Of docker: the name of a set of connection settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerLaunch:
+    """A container that its runtime is asked for over the API; `argv` and `cwd` ask for the same by hand."""
+
+    argv: tuple[str, ...]
+    cwd: Path | None
+    connection: Connection
+    container: ContainerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopCommand:
     """The manifest's stop command. All its tokens are resolved but `{pid}`, known only once it runs."""
 
     argv: tuple[Template, ...]
+
+
+class StopVerb(StrEnum):
+    STOP = "stop"
+    KILL = "kill"
+    REMOVE = "rm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerStop:
+    """A stop command that a runtime is asked for over its API. None leaves it to the container."""
+
+    verb: StopVerb
+    containers: tuple[str, ...]
+    """Names or ids."""
+    timeout: int | None = None
+    """Seconds from the stop signal to KILL; -1 is for ever."""
+    signal: str | None = None
+    force: bool = False
+    volumes: bool = False
+    ignore: bool = False
+    """A container that is not there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +102,8 @@ class LaunchPlan:
 
     `env` is what the manifest adds to the environment that a driver gives every engine.
     `engine_paths` holds only the remapped capabilities (the manifest's `endpoints`).
-    `peer_checked` is false where the engine's sockets belong to no process of ours: a command that
-    hands over to a container daemon.
+    `peer_checked` is false where nobody can tell whose the engine's sockets are: a command line that hands
+    over to a container runtime, and `by_cli` is why it is run as one.
     `values` and `selection` say how the plan came to be.
     """
 
@@ -67,11 +115,11 @@ class LaunchPlan:
     accelerator: Accelerator
     device: str
     endpoint: TcpEndpoint
-    spec: ProcessSpec
+    spec: ProcessSpec | ContainerLaunch
     env: Mapping[str, str]
     probe: HealthProbe
     peer_checked: bool
-    stop: StopSpec | None
+    stop: StopCommand | ContainerStop | None
     slot_policy: SlotPolicy
     engine_paths: Mapping[Capability, str]
     downsize_endpoint: str | None
@@ -81,6 +129,9 @@ class LaunchPlan:
     """Every token that the plan used, as it is written in the manifest."""
     selection: tuple[str, ...]
     """One line a decision: operating system, accelerator, arch override."""
+    by_cli: str | None = None
+    overrides: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """The options of the load request alone, which make the same plan once more."""
     notes: tuple[str, ...] = ()
     """What is odd about it, though it starts."""
     digest: str
@@ -120,7 +171,7 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
             "interval": plan.probe.interval,
         },
         "peer_checked": plan.peer_checked,
-        "stop": None if plan.stop is None else [str(template) for template in plan.stop.argv],
+        "stop": _stop(plan.stop),
         "slot_policy": plan.slot_policy,
         "engine_paths": {capability.value: path for capability, path in sorted(plan.engine_paths.items())},
         "downsize_endpoint": plan.downsize_endpoint,
@@ -130,3 +181,13 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
         },
         "digest": plan.digest,
     }
+
+
+def _stop(stop: StopCommand | ContainerStop | None) -> JsonValue:
+    match stop:
+        case None:
+            return None
+        case StopCommand(argv=argv):
+            return [str(template) for template in argv]
+        case ContainerStop():
+            return cast(JsonValue, as_json(stop))

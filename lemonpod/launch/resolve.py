@@ -19,7 +19,7 @@ from lemonpod.launch.argv.split import PROGRAMS, split
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.options import Options, effective_options
-from lemonpod.launch.plan import LaunchPlan, ProcessSpec, Resolved, StopSpec, TcpEndpoint, describe
+from lemonpod.launch.plan import LaunchPlan, ProcessSpec, Resolved, StopCommand, TcpEndpoint, describe
 from lemonpod.launch.render import CUSTOM_ARGS, Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
@@ -144,10 +144,10 @@ def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
         return Path(text)
 
 
-def _stop(block: Block, render: Renderer) -> StopSpec | None:
+def _stop(block: Block, render: Renderer) -> StopCommand | None:
     if block.stop_command is None:
         return None
-    return StopSpec(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
+    return StopCommand(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
 
 
 def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:

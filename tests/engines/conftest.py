@@ -12,7 +12,7 @@ import pytest
 from lemonpod.contract.tokens import parse_template
 from lemonpod.drivers.process import ProcessDriver, ProcessEngine
 from lemonpod.engine.settings import EngineSettings
-from lemonpod.launch.plan import LaunchPlan, StopSpec
+from lemonpod.launch.plan import LaunchPlan, StopCommand
 from tests.factories import make_plan
 from tests.fake_engine import ROOT, fake_engine_argv
 from tests.waiting import carriers, unused_port
@@ -32,8 +32,8 @@ def shell_plan(script: str, *, port: int | None = None, **overrides: object) -> 
     return make_plan("sh", "-c", script, port=port or unused_port(), **overrides)  # type: ignore[arg-type]
 
 
-def stop_spec(*argv: str) -> StopSpec:
-    return StopSpec(argv=tuple(parse_template(part) for part in argv))
+def stop_spec(*argv: str) -> StopCommand:
+    return StopCommand(argv=tuple(parse_template(part) for part in argv))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
 from lemonpod.errors import EngineError
 from lemonpod.launch.plan import LaunchPlan
 
@@ -98,9 +98,13 @@ class ScriptedEngine:
     """What a stop cannot end."""
     started: bool = False
     stopped: bool = False
+    trouble: str | None = None
     _exit: asyncio.Future[ExitStatus] | None = None
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def prepare(self, report: Report) -> None:
+        pass
 
     async def start(self) -> None:
         self._exit = asyncio.get_running_loop().create_future()
@@ -191,7 +195,7 @@ class ScriptedDriver:
         self.engines.append(engine)
         return engine
 
-    async def reclaim(self) -> Sequence[str]:
+    async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
         return ()
 
     async def aclose(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine
+from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Progress, Report
 from lemonpod.engine.failure import LOG_TAIL, exited_error
 from lemonpod.engine.logbuf import LogBuffer
 from lemonpod.errors import EngineError, LemonpodError
@@ -23,6 +23,8 @@ class FakeHabits:
 
     answers: bool = True
     """What the probe says."""
+    preparing: tuple[Progress, ...] = ()
+    prepare_error: LemonpodError | None = None
     spawn_error: LemonpodError | None = None
     dies_at_start: int | None = None
     """The exit code of an engine that ends as soon as it has started."""
@@ -38,6 +40,7 @@ class FakeEngine:
         self.habits = habits
         self.probes = 0
         self.graces: list[float] = []
+        self.trouble: str | None = None
         self._log = LogBuffer()
         self._exit: asyncio.Future[ExitStatus] | None = None
         self._hurried = asyncio.Event()
@@ -50,6 +53,13 @@ class FakeEngine:
         """End by itself."""
         assert self._exit is not None
         self._exit.set_result(ExitStatus(code=code))
+
+    async def prepare(self, report: Report) -> None:
+        for progress in self.habits.preparing:
+            report(progress)
+            await asyncio.sleep(0)
+        if self.habits.prepare_error is not None:
+            raise self.habits.prepare_error
 
     async def start(self) -> None:
         await asyncio.sleep(0)
@@ -126,7 +136,7 @@ class FakeDriver:
     def running(self) -> list[FakeEngine]:
         return [engine for engine in self.engines if engine.running]
 
-    async def reclaim(self) -> Sequence[str]:
+    async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
         return ()
 
     async def aclose(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lemonpod.contract.tokens import Token
 from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.errors import LaunchError, TokenError
-from lemonpod.launch.plan import TcpEndpoint, describe, shell_line
+from lemonpod.launch.plan import StopCommand, TcpEndpoint, describe, shell_line
 from lemonpod.launch.resolve import resolve
 from tests.factories import make_facts
 from tests.unit.launch.requests import block_manifest, checkpoint, make_manifest, make_request
@@ -214,7 +214,7 @@ def test_the_stop_command_is_resolved_but_for_the_pid() -> None:
         stop_command_args=["-{pid}", "{recipe}-{port}", "{custom_args}", "{pid}"],
     )
     plan = resolve(make_request(manifest, options={"args": "-x 1"}))
-    assert plan.stop is not None
+    assert isinstance(plan.stop, StopCommand)
     assert [template.parts for template in plan.stop.argv] == [
         ("/opt/bin/stop",),
         ("-", Token("pid")),

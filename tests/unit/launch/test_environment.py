@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lemonpod.drivers.environment import INHERITED, INHERITED_PREFIXES, MARKER, engine_environment
+from lemonpod.launch.environment import INHERITED, INHERITED_PREFIXES, MARKER, engine_environment
 
 NAMES = st.sampled_from(sorted(INHERITED)) | st.from_regex(
     r"(LEMONADE_|LC_|HF_|LISTEN_)?[A-Z_]{1,12}", fullmatch=True

@@ -68,14 +68,18 @@ _NOT_SET: Final = "/usr/local/bin:/usr/bin:/bin"
 def engine_environment(
     inherited: Mapping[str, str], added: Mapping[str, str], *, marker: str, programs: str
 ) -> dict[str, str]:
-    """The environment of an engine: what it may inherit, then what the manifest adds.
+    """The environment of an engine that is a process: what it may inherit, then what the manifest adds.
 
     `programs` is the folder of our own environment's console programs: it is searched last, and not at all
     where the manifest sets a PATH of its own.
     """
-    environment = {name: value for name, value in inherited.items() if _may_inherit(name)}
-    environment["PATH"] = os.pathsep.join([environment.get("PATH") or _NOT_SET, programs])
-    return {**environment, **added, MARKER: marker}
+    path = os.pathsep.join([inherited.get("PATH") or _NOT_SET, programs])
+    return {**inheritable({**inherited, "PATH": path}), **added, MARKER: marker}
+
+
+def inheritable(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of `environ` engines, and the command lines that stand for one, may see."""
+    return {name: value for name, value in environ.items() if _may_inherit(name)}
 
 
 def _may_inherit(name: str) -> bool:
