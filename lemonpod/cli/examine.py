@@ -13,10 +13,10 @@ from typing import Final
 from lemonpod import bootstrap
 from lemonpod.cli.client import Client
 from lemonpod.config import Folders, load_settings
-from lemonpod.launch.environment import engine_environment
 from lemonpod.drivers.spawn import locate
 from lemonpod.errors import ConfigError, LemonpodError, SpawnError
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.environment import engine_environment
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.models.hub import hub_dir
 

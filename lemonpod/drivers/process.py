@@ -20,7 +20,6 @@ import psutil
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers import tree
 from lemonpod.drivers.child import Child
-from lemonpod.launch.environment import MARKER, engine_environment
 from lemonpod.drivers.peer import check_peer, wait_port_free
 from lemonpod.drivers.reclaim import reclaim
 from lemonpod.drivers.spawn import spawn
@@ -33,6 +32,7 @@ from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import finish
 from lemonpod.errors import EngineError, SpawnError
+from lemonpod.launch.environment import MARKER, engine_environment
 from lemonpod.launch.plan import LaunchPlan, ProcessSpec, StopCommand
 
 SURVIVAL: Final = 0.25

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 
 from lemonpod.drivers import tree
-from lemonpod.launch.environment import MARKER, engine_environment
 from lemonpod.drivers.state import DeadRun, EngineRecord, dead_runs
 from lemonpod.drivers.stop_command import run_stop_command
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.launch.environment import MARKER, engine_environment
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ import psutil
 from lemonpod.contract.tokens import Token
 from lemonpod.drivers import tree
 from lemonpod.drivers.child import Child
-from lemonpod.launch.environment import MARKER
 from lemonpod.drivers.spawn import spawn
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import SpawnError
+from lemonpod.launch.environment import MARKER
 from lemonpod.launch.plan import StopCommand
 
 log = logging.getLogger(__name__)

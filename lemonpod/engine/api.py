@@ -107,7 +107,8 @@ class Engine(Protocol):
     async def start(self) -> None:
         """Return once the process or the container runs; that is not readiness.
 
-        Raises SpawnError, or another EngineError for what a runtime refuses. On failure or cancellation nothing is left behind.
+        Raises SpawnError, or another EngineError for what a runtime refuses. On failure or cancellation
+        nothing is left behind.
         """
 
     async def probe(self) -> bool:
