@@ -22,11 +22,10 @@ from lemonpod.contract.vocabulary import Accelerator, JsonValue, Os
 from lemonpod.drivers.docker_body import docker_create
 from lemonpod.drivers.podman_body import podman_create
 from lemonpod.host.facts import HostFacts
-from lemonpod.launch.argv.run import container_spec
-from lemonpod.launch.argv.split import split
-from lemonpod.launch.argv.values import Caller
+from lemonpod.launch.argv.flags import StopVerb
+from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import ContainerSpec, Runtime
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import ContainerLaunch, LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
 from lemonpod.models.entry import MAIN, CheckpointFile, CheckpointRef, Origin
@@ -39,7 +38,6 @@ GOLDEN: Final = Path(__file__).parents[1] / "data" / "shipped"
 HUB: Final = Path("/home/u/.cache/huggingface/hub")
 MODEL: Final = HUB / "models--org--m" / "snapshots" / "0123abc" / "m.gguf"
 PORT: Final = 8001
-CALLER: Final = Caller(cwd="/", env={}, read=lambda path: pytest.fail(f"reads {path}"))
 RUNTIMES: Final = ("podman", "docker")
 
 
@@ -92,9 +90,9 @@ def plan_of(
 
 def spec_of(plan: LaunchPlan) -> ContainerSpec:
     """The container of the plan; an error if only the runtime's own program could start it."""
-    command = split(plan.spec.argv)
-    assert command is not None
-    return container_spec(command, CALLER)
+    assert plan.by_cli is None
+    assert isinstance(plan.spec, ContainerLaunch)
+    return plan.spec.container
 
 
 @pytest.mark.parametrize("recipe", MANIFESTS)
@@ -126,8 +124,7 @@ def test_a_container_is_named_by_recipe_and_port_and_stopped_by_that_name(  # C2
 
     assert spec.name == f"lemonpod-{recipe}-{PORT}"
     assert spec.remove
-    assert plan.stop is not None
-    assert [str(text) for text in plan.stop.argv] == [spec.runtime.value, "rm", "-f", spec.name]
+    assert plan.stop == ContainerStop(verb=StopVerb.REMOVE, containers=(spec.name,), force=True)
 
 
 @each_block
