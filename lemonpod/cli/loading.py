@@ -35,6 +35,10 @@ def _events(client: Client, body: Mapping[str, Any]) -> Generator[tuple[str, dic
                 name = line.removeprefix("event:").strip()
             elif line.startswith("data:"):
                 yield name, client.parse(line.removeprefix("data:"))
+            elif line:
+                break
+    if not name:
+        client.parse("")  # raises: a server of ours would have sent events
 
 
 def _message(data: Mapping[str, Any]) -> str:

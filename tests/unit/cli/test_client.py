@@ -65,10 +65,11 @@ def test_a_server_that_is_none_of_ours_is_named_as_that(
 def test_an_answer_that_breaks_off_is_said(
     command: list[str], answering: Callable[[bytes], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    port = answering(http(b'{"model', length=100))
+    half = b"event: progress\ndata: {}\n\n" if command[0] == "load" else b'{"model'
+    port = answering(http(half, length=100))
 
     assert run([*command, "--port", port]) == 3
-    assert f"the server on 127.0.0.1:{port} broke off its answer" in capsys.readouterr().err
+    assert "broke off its answer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("events", [b"", b"<html>", b'data: {"choices":[{"delta":{"content":"half"}}]}\n\n'])
