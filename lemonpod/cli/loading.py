@@ -9,7 +9,7 @@ from typing import Any
 
 from lemonpod.cli.client import Client, ServerError
 from lemonpod.cli.output import printable
-from lemonpod.errors import UpstreamError
+from lemonpod.errors import ConfigError
 
 Show = Callable[[Mapping[str, Any] | None], None]
 """Takes the server's `progress`; None is a load that only has to become ready."""
@@ -24,7 +24,7 @@ def load_and_watch(client: Client, body: Mapping[str, Any], model: str) -> dict[
             if name == "error":
                 raise ServerError(data.get("status_code", 500), _message(data))
             show(data.get("progress"))
-    raise UpstreamError("the server broke off its answer", hint="`lemonpod status` says what runs")
+    raise ConfigError("the server broke off its answer", hint="`lemonpod status` says what runs")
 
 
 def _events(client: Client, body: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:

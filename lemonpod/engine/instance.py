@@ -265,7 +265,6 @@ class Instance:
                 self.state = InstanceState.STOPPED
             else:
                 self.state = InstanceState.FAILED
-                self._progress = None
                 let_go(self.failure)
             self._on_end(self)
 
@@ -374,6 +373,7 @@ class Instance:
         if self.cause is None:
             self.cause = cause
             self.state = InstanceState.STOPPING
+            self._progress = None
             self._leaving.set()
             self._made.set()
             for ticket in self._queue:

@@ -27,13 +27,19 @@ from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import (
     CoolingDownError,
     EngineStoppedError,
+    ImageNotFoundError,
     ModelNotFoundError,
     ModelNotLoadedError,
+    NameConflictError,
+    RuntimeUnavailableError,
     SpawnError,
 )
 
 LAST_MEASURES: Final = 2.0
 """Of the shutdown's time, what is kept for engines that must be killed."""
+
+_FREE: Final = (ImageNotFoundError, NameConflictError, RuntimeUnavailableError, SpawnError)
+"""Failures of what is around the engine, not of the engine: it costs nothing to try again."""
 
 log = logging.getLogger(__name__)
 
@@ -222,8 +228,7 @@ class Pool:
             return  # it ended well, or there never was an engine: whoever waited has been told
         self._failed[model] = instance
         log.warning("%s", describe_failure(failure))
-        # A program that cannot be started is the manifest's fault, and costs nothing to try again.
-        if failure is not instance.leftover and not isinstance(failure, SpawnError):
+        if failure is not instance.leftover and not isinstance(failure, _FREE):
             self._cooldowns[model] = after_crash(
                 self._cooldowns.get(model),
                 digest=instance.plan.digest,
