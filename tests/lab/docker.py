@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -12,29 +13,29 @@ from tests.lab.api import ask
 from tests.lab.engine import ContainerEngine, Service, write_program
 from tests.lab.packages import run
 from tests.lab.podman import bridge, subnet
-from tests.lab.space import Space
+from tests.lab.space import PATH, Space
 
 _PROGRAM: Final = """\
 # The engine {name} of lemonpod's lab.
 unset DOCKER_HOST DOCKER_CONTEXT
 : "${{DOCKER_CONFIG:={folder}/client}}"
 export DOCKER_CONFIG
-exec {enter} sh -c 'cd "$0" 2>/dev/null || cd /; exec /usr/bin/docker -H {url} "$@"' "$PWD" "$@"
+exec {enter} sh -c 'cd "$0" 2>/dev/null || cd /; PATH={path}; exec docker -H {url} "$@"' "$PWD" "$@"
 """
 
 
-def start_docker(name: str, folder: Path, *, network: int, root: Path | None = None) -> ContainerEngine:
+def start_docker(name: str, space: Space, *, network: int) -> ContainerEngine:
     """The engine, started; or as it was left by an earlier call for the same folder."""
+    folder = space.folder
     (folder / "client").mkdir(exist_ok=True)
     url = f"unix://{folder}/api.sock"
-    space = Space(folder, root)
     space.open()
     _make_bridge(network)
-    service = Service(space, ("dockerd", *_flags(folder, network, url, cdi=root is not None)), url)
+    service = Service(space, ("dockerd", *_flags(folder, network, url, cdi=space.root is not None)), url)
     service.start()
-    enter = " ".join(space.argv())
+    enter = shlex.join(space.argv())
     program = write_program(
-        folder / "bin/docker", _PROGRAM.format(name=name, folder=folder, enter=enter, url=url)
+        folder / "bin/docker", _PROGRAM.format(name=name, folder=folder, enter=enter, url=url, path=PATH)
     )
     _, version = ask(url, "GET", "/version")
     return ContainerEngine(

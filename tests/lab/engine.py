@@ -17,7 +17,6 @@ from tests.lab.waiting import wait_until
 
 Runtime: TypeAlias = Literal["podman", "docker"]
 
-TEST_PREFIX: Final = "lemonpod-test-"
 _LOG_TAIL: Final = 3000
 _LIBPOD: Final = "/v4.0.0/libpod"
 
@@ -28,6 +27,7 @@ class Service:
     def __init__(self, space: Space, argv: tuple[str, ...], url: str) -> None:
         self._space, self._argv, self._url = space, argv, url
         self._process: subprocess.Popen[bytes] | None = None
+        self._socket = Path(url.removeprefix("unix://"))
         self._pid_file = space.folder / "service.pid"
         self.log = space.folder / "service.log"
 
@@ -35,16 +35,8 @@ class Service:
         """Start it, if nothing answers there yet; returns when it answers."""
         if answers(self._url):
             return
-        Path(self._url.removeprefix("unix://")).unlink(missing_ok=True)
-        with self.log.open("ab") as log:
-            process = self._process = subprocess.Popen(
-                self._space.argv(*self._argv),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
-                start_new_session=True,
-            )
+        self._socket.unlink(missing_ok=True)
+        process = self._process = self._space.start(self._argv, self.log)
         self._pid_file.write_text(str(process.pid))
         try:
             wait_until(lambda: answers(self._url) or process.poll() is not None, self._argv[-1])
@@ -61,13 +53,7 @@ class Service:
         except ProcessLookupError:
             return
         wait_until(lambda: not self._runs(pid), f"the end of {self._argv}")
-        Path(self._url.removeprefix("unix://")).unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Take note of its end, which the end of its space was."""
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
+        self._socket.unlink(missing_ok=True)
 
     def _runs(self, pid: int) -> bool:
         if self._process is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import pwd
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +16,11 @@ from typing import IO, Final
 from tests.lab import trixie
 from tests.lab.docker import start_docker
 from tests.lab.engine import ContainerEngine
-from tests.lab.errors import LabError, NotHereError
+from tests.lab.errors import LabError
 from tests.lab.images import import_tiny
-from tests.lab.packages import install, why_not
+from tests.lab.packages import USER, install
 from tests.lab.podman import bridge, start_podman
+from tests.lab.registry import Registry, start_registry
 from tests.lab.space import Space, end_all_in, processes_in
 
 LABS: Final = Path("/var/lib/lemonpod-lab")
@@ -68,12 +70,11 @@ class Lab:
 
     def engine(self, name: str) -> ContainerEngine:
         """The engine, started on the first call; raises NotHereError, or LabError with its log."""
-        if reason := why_not():
-            raise NotHereError(reason)
         if name in self._failed:
             raise LabError(f"{name} did not come up before: {self._failed[name]}")
         if name not in self._engines:
             try:
+                install()
                 self._engines[name] = self._start(name)
             except (LabError, OSError) as error:
                 self._failed[name] = str(error)
@@ -81,16 +82,25 @@ class Lab:
         return self._engines[name]
 
     def _start(self, name: str) -> ContainerEngine:
-        install()
         kind = KINDS[name]
-        folder = self.folder / name
-        (folder / "cdi").mkdir(parents=True, exist_ok=True)
-        shutil.copy(_CDI, folder / "cdi")
+        user = pwd.getpwnam(USER).pw_uid if kind.rootless else 0
         said = {"rootless": True} if kind.rootless else {}
-        root = trixie.make_root() if kind.newer else None
-        engine = kind.start(name, folder, network=_network(self._number, name), root=root, **said)
+        engine = kind.start(
+            name, self._space(name, newer=kind.newer, user=user), network=_network(self._number, name), **said
+        )
         import_tiny(engine, self.folder)
         return engine
+
+    def registry(self, *, login: bool = False) -> Registry:
+        """Another registry, empty."""
+        return start_registry(self._space(f"registry-{len(self._spaces)}"), login=login)
+
+    def _space(self, name: str, *, newer: bool = False, user: int = 0) -> Space:
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(_CDI, folder)
+        self._spaces.append(Space(folder, root=trixie.make_root() if newer else None, user=user))
+        return self._spaces[-1]
 
     def close(self) -> None:
         """End and remove all of it, also what another process has started here."""
@@ -99,10 +109,9 @@ class Lab:
                 engine.remove_test_containers()  # so that networks and mounts are taken down in order
             except OSError:
                 continue
+        for space in self._spaces:
+            space.close()
         end(self._number)
-        for engine in self._engines.values():
-            engine.service.close()
-        self._engines.clear()
 
 
 def end(number: int) -> None:

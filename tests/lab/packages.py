@@ -16,7 +16,16 @@ from tests.lab.errors import LabError, NotHereError
 
 USER: Final = "lemonpod-lab"
 
-PODMAN: Final = ("podman", "runc", "catatonit", "netavark", "aardvark-dns", "slirp4netns", "uidmap", "iptables")
+PODMAN: Final = (
+    "podman",
+    "runc",
+    "catatonit",
+    "netavark",
+    "aardvark-dns",
+    "slirp4netns",
+    "uidmap",
+    "iptables",
+)
 DOCKER: Final = ("docker.io", "runc", "tini", "iptables", "iproute2")
 REGISTRY: Final = ("docker-registry",)
 IMAGES: Final = ("busybox-static",)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 from pathlib import Path
 from typing import Final
 
 from tests.lab.api import ask
 from tests.lab.engine import ContainerEngine, Service, write_program
 from tests.lab.packages import USER
-from tests.lab.space import Space
+from tests.lab.space import PATH, Space
 
 # Machines of CI lack CAP_SYS_RESOURCE, so podman's own default limits fail; crun refuses hybrid cgroups.
 _CONTAINERS_CONF: Final = """\
@@ -21,7 +22,6 @@ default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
-tmp_dir = "{folder}/tmp"
 [network]
 network_backend = "netavark"
 network_config_dir = "{folder}/networks"
@@ -31,7 +31,7 @@ _STORAGE_CONF: Final = """\
 [storage]
 driver = "overlay"
 graphroot = "{folder}/storage"
-runroot = "{folder}/runroot"
+runroot = "/run/containers/storage"
 rootless_storage_path = "{folder}/storage"
 """
 # A registry named by a loopback address is a test's own, and speaks plain HTTP.
@@ -44,31 +44,28 @@ insecure = true
 """
 _PROGRAM: Final = """\
 # The engine {name} of lemonpod's lab.
-unset CONTAINER_HOST CONTAINER_CONNECTION
-{exports}
 exec {enter} sh -c 'cd "$0" 2>/dev/null || cd /; exec podman "$@"' "$PWD" "$@"
 """
 
 
-def start_podman(
-    name: str, folder: Path, *, network: int, rootless: bool = False, root: Path | None = None
-) -> ContainerEngine:
+def start_podman(name: str, space: Space, *, network: int, rootless: bool = False) -> ContainerEngine:
     """The engine, started; or as it was left by an earlier call for the same folder."""
+    folder = space.folder
     user = pwd.getpwnam(USER) if rootless else None
-    environment = _configure(folder, network, firewall=root is not None)
+    environment = _configure(folder, network, firewall=space.root is not None)
+    become: tuple[str, ...] = ()
     if user is not None:
-        for path in (folder, *folder.rglob("*")):
+        become = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups", "--")
+        for path in (folder, *folder.glob("*"), *folder.glob("networks/*")):
             os.chown(path, user.pw_uid, user.pw_gid)
-    space = Space(folder, root)
+    environment["XDG_RUNTIME_DIR"] = f"/run/user/{user.pw_uid if user else 0}"
+    given = (*become, "env", "--unset=CONTAINER_HOST", *(f"{key}={environment[key]}" for key in environment))
     space.open()
-    become = (f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups") if user else ()
-    enter = space.argv(*(("setpriv", *become, "--") if become else ()))
-    exports = "\n".join(f"export {key}={value}" for key, value in environment.items())
     program = write_program(
-        folder / "bin/podman", _PROGRAM.format(name=name, exports=exports, enter=" ".join(enter))
+        folder / "bin/podman", _PROGRAM.format(name=name, enter=shlex.join(space.argv(*given)))
     )
     url = f"unix://{folder}/api.sock"
-    service = Service(space, (str(program), "system", "service", "--time=0", url), url)
+    service = Service(space, (*given, "podman", "system", "service", "--time=0", url), url)
     service.start()
     _, version = ask(url, "GET", "/v4.0.0/libpod/version")
     return ContainerEngine(
@@ -86,9 +83,8 @@ def start_podman(
 
 def _configure(folder: Path, network: int, *, firewall: bool) -> dict[str, str]:
     """Write podman's files; the environment that makes it read them."""
-    for part in ("home", "run", "tmp", "networks", "storage", "runroot"):
+    for part in ("home", "networks", "storage"):
         (folder / part).mkdir(exist_ok=True)
-    (folder / "run").chmod(0o700)
     files = {
         "containers.conf": _CONTAINERS_CONF.format(
             folder=folder, firewall='firewall_driver = "iptables"' if firewall else ""
@@ -100,10 +96,10 @@ def _configure(folder: Path, network: int, *, firewall: bool) -> dict[str, str]:
     for file, text in files.items():
         (folder / file).write_text(text)
     return {
+        "PATH": PATH,
         "CONTAINERS_CONF": f"{folder}/containers.conf",
         "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
         "CONTAINERS_REGISTRIES_CONF": f"{folder}/registries.conf",
-        "XDG_RUNTIME_DIR": f"{folder}/run",
         "HOME": f"{folder}/home",
         "PODMAN_IGNORE_CGROUPSV1_WARNING": "1",
     }

@@ -18,11 +18,11 @@ from typing import Final
 from tests.lab.errors import LabError
 from tests.lab.waiting import wait_until
 
-# $1: the engine's folder; $2: another root for it, or nothing. /run and /dev/shm hold locks and sockets by
+# $1: the engine's folder; $2: another root for it, or nothing; $3: the user's number. /run and /dev/shm hold locks and sockets by
 # well-known names, which two engines on one machine would share; docker 20 writes a key into /etc.
 _SETUP: Final = """
 set -eu
-folder=$1 root=$2
+folder=$1 root=$2 user=$3
 if [ -n "$root" ]; then
     mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
@@ -39,41 +39,59 @@ mkdir -p "$folder/etc" "$folder/etc.work"
 mount -t overlay -o "lowerdir=/etc,upperdir=$folder/etc,workdir=$folder/etc.work" overlay /etc
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-mkdir -p /run/lock /run/cdi
-cp "$folder"/cdi/* /run/cdi/
+mkdir -p /run/lock /run/cdi /run/user
+install -d -m 700 -o "$user" "/run/user/$user"
+cp "$folder/devices.json" /run/cdi/
 echo $$ > "$folder/holder.new"
 mv "$folder/holder.new" "$folder/holder.pid"
 exec sleep infinity
 """
+PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where the engines' own programs are, not those that the lab puts in front of them."""
+
 _CONTAINER_ID: Final = re.compile(r"[0-9a-f]{64}")
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 class Space:
-    """A mount namespace in which `folder` is a mount; `root` is its root folder, if not the machine's."""
+    """A mount namespace in which `folder` is a mount; `root` is its root folder, if not the machine's.
 
-    def __init__(self, folder: Path, root: Path | None = None) -> None:
+    `user` finds its runtime folder there.
+    """
+
+    def __init__(self, folder: Path, *, root: Path | None = None, user: int = 0) -> None:
         self.folder = folder
-        self._root = root
-        self._holder: subprocess.Popen[bytes] | None = None
+        self.root = root
+        self._user = user
+        self._children: list[subprocess.Popen[bytes]] = []
 
     def open(self) -> None:
         """Make the namespace; nothing happens where an earlier run's is still there."""
-        if self.holder is not None:
+        if self._holder() is not None:
             return
+        words = (str(self.folder), str(self.root or ""), str(self._user))
         log = self.folder / "space.log"
-        argv = ("unshare", "--mount", "sh", "-c", _SETUP, "sh", str(self.folder), str(self._root or ""))
-        with log.open("wb") as file:
-            self._holder = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-            )
-        holder = self._holder
-        wait_until(lambda: self.holder is not None or holder.poll() is not None, f"the space {self.folder}")
-        if holder.poll() is not None:
+        child = self._spawn(("unshare", "--mount", "sh", "-c", _SETUP, "sh", *words), log)
+        wait_until(lambda: self._holder() is not None or child.poll() is not None, f"space {self.folder}")
+        if child.poll() is not None:
             raise LabError(f"no mount namespace for {self.folder}: {log.read_text()}")
 
-    @property
-    def holder(self) -> int | None:
+    def argv(self, *command: str) -> tuple[str, ...]:
+        """What runs `command` inside."""
+        return ("nsenter", "--mount", f"--target={self._holder()}", "--", *command)
+
+    def start(self, argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        """A program inside, that is ended with the space at the latest."""
+        return self._spawn(self.argv(*argv), log)
+
+    def close(self) -> None:
+        """End all that lives there."""
+        end_all_in(self.folder)
+        for child in self._children:
+            child.wait()
+        self._children.clear()
+
+    def _holder(self) -> int | None:
         """The process that keeps the namespace."""
         try:
             pid = int((self.folder / "holder.pid").read_text())
@@ -81,16 +99,18 @@ class Space:
             return None
         return pid if _lives_in(pid, self.folder) else None
 
-    def argv(self, *command: str) -> tuple[str, ...]:
-        """What runs `command` inside."""
-        return ("nsenter", "--mount", f"--target={self.holder}", "--", *command)
-
-    def close(self) -> None:
-        """End all that lives there."""
-        end_all_in(self.folder)
-        if self._holder is not None:
-            self._holder.wait()
-            self._holder = None
+    def _spawn(self, argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as file:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env={"PATH": PATH, "LANG": "C.UTF-8"},
+                start_new_session=True,
+            )
+        self._children.append(child)
+        return child
 
 
 def end_all_in(folder: Path) -> None:
