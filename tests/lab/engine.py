@@ -73,7 +73,7 @@ class ContainerEngine:
     url: str
     cli: tuple[str, ...]
     env: Mapping[str, str]
-    """What a client's environment holds to find this engine: the socket, and a PATH with its program first."""
+    """How a client finds this engine: the socket, and a PATH with the engine's program first."""
     rootless: bool
     version: str
     folder: Path = field(repr=False)

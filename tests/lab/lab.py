@@ -143,23 +143,28 @@ def lab_of_a_run() -> Iterator[Lab]:
 @contextmanager
 def _free_number() -> Iterator[int]:
     LABS.mkdir(parents=True, exist_ok=True)
-    held: dict[int, IO[str]] = {}
-    try:
-        for number in range(BY_HAND + 1, _LABS):
-            file = (LABS / f"{number}.lock").open("w")
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
-                continue
-            held[number] = file
-            if (LABS / str(number)).exists() or processes_in(LABS / str(number)):
+    mine: tuple[int, IO[str]] | None = None
+    for number in range(BY_HAND + 1, _LABS):
+        dead = (LABS / str(number)).exists()
+        if (mine is None or dead) and (lock := _locked(number)):
+            if dead:
                 end(number)
-            elif len(held) > 0:
-                break
-        if not held:
-            raise LabError(f"all {_LABS} labs of {LABS} are in use")
-        yield next(iter(held))
-    finally:
-        for file in held.values():
-            file.close()
+            if mine is None:
+                mine = number, lock
+            else:
+                lock.close()
+    if mine is None:
+        raise LabError(f"all {_LABS} labs of {LABS} are in use")
+    with mine[1]:
+        yield mine[0]
+
+
+def _locked(number: int) -> IO[str] | None:
+    """The lock that a living run holds of its number; None where another one does."""
+    file = (LABS / f"{number}.lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from typing import Final
@@ -94,9 +94,11 @@ def slowed(registry: Registry, bytes_per_second: int) -> Iterator[Registry]:
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
-        async with asyncio.TaskGroup() as both:
-            both.create_task(_copy(reader, upstream_writer, None))
-            both.create_task(_copy(upstream_reader, writer, bytes_per_second))
+        # asyncio 3.11 complains of a connection whose task was cancelled.
+        with suppress(asyncio.CancelledError):
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_copy(reader, upstream_writer, None))
+                both.create_task(_copy(upstream_reader, writer, bytes_per_second))
 
     async def leave(server: asyncio.Server) -> None:
         server.close()

@@ -18,8 +18,9 @@ from typing import Final
 from tests.lab.errors import LabError
 from tests.lab.waiting import wait_until
 
-# $1: the engine's folder; $2: another root for it, or nothing; $3: the user's number. /run and /dev/shm hold locks and sockets by
-# well-known names, which two engines on one machine would share; docker 20 writes a key into /etc.
+# $1: the engine's folder; $2: another root for it, or nothing; $3: the number of its user. /run and /dev/shm
+# hold locks and sockets by well-known names, which two engines of one machine would share; docker 20 writes a
+# key into /etc.
 _SETUP: Final = """
 set -eu
 folder=$1 root=$2 user=$3
