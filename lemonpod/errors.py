@@ -21,7 +21,8 @@ LemonpodError
 │   ├─ EngineExitedError        carries the exit and the last log lines
 │   ├─ EngineUnhealthyError     the watchdog ended an engine that no longer answered
 │   ├─ CoolingDownError         crashed a moment ago; says when to come back
-│   └─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
+│   ├─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
+│   └─ RuntimeUnavailableError  the container runtime does not answer: what it runs is unknown, not gone
 └─ RequestError                 what a client asked for
     ├─ ModelNotFoundError
     ├─ ModelNotLoadedError
@@ -213,6 +214,10 @@ class CoolingDownError(EngineError):
 
 class EngineStoppedError(EngineError):
     code = "engine_stopped"
+
+
+class RuntimeUnavailableError(EngineError):
+    code = "runtime_unavailable"
 
 
 class RequestError(LemonpodError):
