@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lemonpod.contract.location import shown
 from lemonpod.errors import RuntimeUnavailableError
-from lemonpod.launch.argv.split import Option
-from lemonpod.launch.argv.values import TRUE
 from lemonpod.launch.container import Runtime
 
 USUAL_PLACE: Final = "its usual place"
@@ -69,25 +67,21 @@ class Address:
 
 
 def addresses(
-    runtime: Runtime, options: Sequence[Option], environ: Mapping[str, str], home: Path, euid: int
+    runtime: Runtime,
+    url: str | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    *,
+    home: Path,
+    euid: int,
 ) -> tuple[Address, ...]:
-    """Where a command line with these options of its program finds its engine.
+    """Where an engine of `runtime` may be; `url` and `context` are what the command line says.
 
     Raises RuntimeUnavailableError for what is no address, and OnlyByCliAddressError for what is none to us.
     """
-    given = {option.name: option.value for option in options}
     if runtime is Runtime.PODMAN:
-        if name := given.get("--connection"):
-            text = f"--connection {shown(name)}: the connections of podman are known to its program alone"
-            raise OnlyByCliAddressError(text, hint="name the engine itself, with --url")
-        found = podman_addresses(given.get("--url") or given.get("--host"), environ, euid)
-        asks = any(f"--tls-{name}" in given for name in ("ca", "cert", "key"))
-        return tuple(replace(one, tls=_with_files(Tls(), given)) for one in found) if asks else found
-    if sum(option.name == "--host" for option in options) > 1:
-        raise RuntimeUnavailableError("--host is given twice", hint="name one engine")
-    environ = _with_docker_options(environ, given)
-    found = docker_addresses(given.get("--host"), given.get("--context"), environ, home, euid)
-    return tuple(replace(one, tls=_with_files(one.tls, given)) for one in found)
+        return podman_addresses(url, environ, euid)
+    return docker_addresses(url, context, environ, home, euid)
 
 
 def podman_addresses(given: str | None, environ: Mapping[str, str], euid: int) -> tuple[Address, ...]:
@@ -193,35 +187,6 @@ def _docker_address(text: str, origin: str, tls: Tls | None) -> Address:
     if "://" not in text and ":" in text and "/" not in text:
         text = f"tcp://{text}"  # docker takes HOST:PORT for that
     return _address(text, origin, tls, port=_DOCKER_TLS_PORT if tls else _DOCKER_PORT)
-
-
-def _with_docker_options(environ: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment as it would be if its variables said what the command line does."""
-    changed = dict(environ)
-    if folder := given.get("--config"):
-        changed["DOCKER_CONFIG"] = folder
-    if "--tlsverify" in given:  # even `--tlsverify=false` asks for TLS
-        changed["DOCKER_TLS_VERIFY"] = "1" if given["--tlsverify"] in TRUE else ""
-        changed["DOCKER_TLS"] = "1"
-    elif "--tls" in given:
-        changed["DOCKER_TLS"] = "1" if given["--tls"] in TRUE else ""
-    return changed
-
-
-def _with_files(tls: Tls | None, given: Mapping[str, str]) -> Tls | None:
-    """`tls` with the files that the command line names; podman and docker spell its flags their own way."""
-    if tls is None:
-        return None
-
-    def named(flags: str, otherwise: Path | None) -> Path | None:
-        return next((Path(given[flag]) for flag in flags.split() if given.get(flag)), otherwise)
-
-    return Tls(
-        ca=named("--tls-ca --tlscacert", tls.ca),
-        cert=named("--tls-cert --tlscert", tls.cert),
-        key=named("--tls-key --tlskey", tls.key),
-        verify=tls.verify,
-    )
 
 
 def _docker_tls(environ: Mapping[str, str], folder: Path) -> Tls | None:

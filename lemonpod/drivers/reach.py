@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import grp
 import os
-import pwd
 import shlex
 import socket
 import stat
@@ -18,6 +16,7 @@ from urllib.parse import urlsplit
 
 from lemonpod.drivers.address import USUAL_PLACE, Address
 from lemonpod.errors import RuntimeUnavailableError
+from lemonpod.host.user import group_name, user_name
 
 _TIMEOUT: Final = 3.0
 _PORTS: Final = {"http": 80, "https": 443}
@@ -121,10 +120,10 @@ def _forbidden(address: Address) -> Obstacle:
         shut = _shut_folder(address.socket)
         return Obstacle(Way.FORBIDDEN, f"UID {os.geteuid()} may not enter {shut}", _run_as(shut))
     who = f"UID {os.geteuid()} may not connect, its mode is {stat.S_IMODE(found.st_mode):04o}"
-    owners = f"{_user(found.st_uid)}:{_group(found.st_gid)}"
+    owners = f"{user_name(found.st_uid)}:{group_name(found.st_gid)}"
     reason = f"{who}, its owner {owners}"
     if found.st_mode & stat.S_IWGRP and found.st_gid != 0:
-        cure = f"sudo usermod -aG {_group(found.st_gid)} {_user(os.geteuid())}, then log in again"
+        cure = f"sudo usermod -aG {group_name(found.st_gid)} {user_name(os.geteuid())}, then log in again"
         return Obstacle(Way.FORBIDDEN, reason, cure)
     return Obstacle(Way.FORBIDDEN, reason, _run_as(address.socket))
 
@@ -138,21 +137,7 @@ def _shut_folder(path: Path) -> Path:
 def _run_as(path: Path) -> str:
     """The cure where only the owner is let in."""
     try:
-        owner = _user(path.stat().st_uid)
+        owner = user_name(path.stat().st_uid)
     except OSError:
         owner = "root"
     return f"run lemonpod as {owner} (sudo -u {shlex.quote(owner)} lemonpod …), or use an engine of your own"
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def _group(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)

@@ -18,8 +18,8 @@ from lemonpod.drivers.address import (
     docker_addresses,
     podman_addresses,
 )
-from lemonpod.errors import ArgvError, RuntimeUnavailableError
-from lemonpod.launch.argv.split import split
+from lemonpod.errors import RuntimeUnavailableError
+from lemonpod.launch.container import Runtime
 
 UID = 1000
 
@@ -36,13 +36,6 @@ def docker(
     home: Path, host: str | None = None, context: str | None = None, **environ: str
 ) -> tuple[Address, ...]:
     return docker_addresses(host, context, environ, home, UID)
-
-
-def of_line(line: str, home: Path, **environ: str) -> tuple[Address, ...]:
-    """The addresses of a whole command line."""
-    command = split(line.split())
-    assert command is not None
-    return addresses(command.runtime, command.program_options, environ, home, UID)
 
 
 def add_context(home: Path, name: str, endpoint: Any, *, tls: tuple[str, ...] = ()) -> None:
@@ -172,8 +165,6 @@ def test_docker_config_moves_the_contexts(tmp_path: Path) -> None:
     assert urls(docker(tmp_path / "elsewhere", DOCKER_CONFIG=str(tmp_path / ".docker"))) == [
         "unix:///here.sock"
     ]
-    line = f"docker --config {tmp_path}/.docker run i"
-    assert urls(of_line(line, tmp_path / "elsewhere")) == ["unix:///here.sock"]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +196,6 @@ def test_a_context_without_an_engine(tmp_path: Path, endpoints: Any) -> None:
 def test_host_and_context_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(RuntimeUnavailableError, match="exclude each other"):
         docker(tmp_path, "unix:///a", "b")
-    with pytest.raises(RuntimeUnavailableError, match="--host is given twice"):
-        of_line("docker -H unix:///a -H unix:///b run i", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -257,37 +246,12 @@ def test_a_context_brings_its_own_certificates(tmp_path: Path) -> None:
     assert docker(tmp_path, context="lax")[0].tls == Tls(verify=False)
 
 
-# --- command lines
+def test_each_runtime_is_looked_for_its_own_way(tmp_path: Path) -> None:
+    add_context(tmp_path, "c", {"docker": {"Host": "unix:///c.sock"}})
 
+    def of(runtime: Runtime, url: str | None = None, context: str | None = None) -> list[str]:
+        return urls(addresses(runtime, url, context, {"XDG_RUNTIME_DIR": "/x"}, home=tmp_path, euid=UID))
 
-def test_flags_of_the_program_name_the_engine(tmp_path: Path) -> None:
-    assert of_line("podman --url tcp://h:1 run i", tmp_path) == (Address("tcp://h:1", "--url"),)
-    assert urls(of_line("podman -H unix:///a --remote run i", tmp_path)) == ["unix:///a"]
-    assert urls(of_line("docker -H unix:///a run i", tmp_path, DOCKER_HOST="unix:///b")) == ["unix:///a"]
-    (far,) = of_line("podman --url tcp://h:1 --tls-ca /ca --tls-cert /cert run i", tmp_path)
-    assert far.tls == Tls(ca=Path("/ca"), cert=Path("/cert"))
-
-
-def test_a_connection_of_podman_is_for_its_program(tmp_path: Path) -> None:
-    with pytest.raises(OnlyByCliAddressError, match="--connection vm"):
-        of_line("podman --connection vm run i", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("flags", "tls"),
-    [
-        ("--tls", Tls(verify=False)),
-        ("--tlsverify", Tls()),
-        ("--tlsverify=false", Tls(verify=False)),
-        ("--tls=false", None),
-        ("--tlsverify --tlscacert /ca --tlskey /key", Tls(ca=Path("/ca"), key=Path("/key"))),
-    ],
-)
-def test_flags_for_tls(tmp_path: Path, flags: str, tls: Tls | None) -> None:
-    (found,) = of_line(f"docker {flags} -H tcp://h:1 run i", tmp_path, DOCKER_TLS_VERIFY="")
-    assert found.tls == tls
-
-
-def test_the_command_lines_here_are_what_the_programs_take() -> None:
-    with pytest.raises(ArgvError):
-        split(["docker", "--url", "x", "run", "i"])
+    assert of(Runtime.PODMAN, "unix:///a.sock") == of(Runtime.DOCKER, "unix:///a.sock") == ["unix:///a.sock"]
+    assert of(Runtime.DOCKER, context="c") == ["unix:///c.sock"]
+    assert of(Runtime.PODMAN)[0] == "unix:///x/podman/podman.sock"
