@@ -17,6 +17,7 @@ from lemonpod.drivers.ask import ask
 from lemonpod.errors import RuntimeUnavailableError
 from lemonpod.host.cdi import FOLDERS, cdi_devices
 from lemonpod.host.devices import DeviceNode, device_nodes, needed
+from lemonpod.host.user import User
 from lemonpod.launch.container import ContainerSpec, PullPolicy, Runtime
 
 _CDI_GENERATORS: Final[Mapping[str, str]] = MappingProxyType(
@@ -75,7 +76,7 @@ def _devices(spec: ContainerSpec, engine: Engine, machine: Machine) -> Findings:
             yield f"{device.path} is no device and holds none", "correct '--device' in the manifest"
         if engine.rootless:
             for node in needed(nodes):
-                yield from _access(node, spec, engine, machine)
+                yield from device_access(node, spec, engine.runtime, machine.user)
 
 
 def _missing_device(path: str) -> str:
@@ -86,26 +87,26 @@ def _missing_device(path: str) -> str:
     return "load the driver that makes it, or correct '--device' in the manifest"
 
 
-def _access(node: DeviceNode, spec: ContainerSpec, engine: Engine, machine: Machine) -> Findings:
-    user = machine.user
+def device_access(node: DeviceNode, spec: ContainerSpec, runtime: Runtime, user: User) -> Findings:
+    """What keeps a container of `user`'s rootless engine from opening a node."""
     if node.may_open(user.without_groups()):
         return
     if node.may_open(user):
         if spec.keep_groups:
             return
         reason = f"{node}: a rootless container loses the group that opens it to {user.name}"
-        yield reason, _KEEP_GROUPS if engine.runtime is Runtime.PODMAN else _grant(node, user.name)
+        yield reason, _KEEP_GROUPS if runtime is Runtime.PODMAN else _grant(node, user)
         return
-    fix = _grant(node, user.name)
+    fix = _grant(node, user)
     if node.group is not None:
         fix = f"sudo usermod -aG {node.group} {shlex.quote(user.name)}, then log in again"
-        if engine.runtime is Runtime.PODMAN and not spec.keep_groups:
+        if runtime is Runtime.PODMAN and not spec.keep_groups:
             fix += f", and {_KEEP_GROUPS}"
     yield f"{node} may not be opened by {user.name}", fix
 
 
-def _grant(node: DeviceNode, user: str) -> str:
-    grant = shlex.join(["sudo", "setfacl", "-m", f"u:{user}:rw", node.path])
+def _grant(node: DeviceNode, user: User) -> str:
+    grant = shlex.join(["sudo", "setfacl", "-m", f"u:{user.name}:rw", node.path])
     return f"{grant} (until the next boot; a udev rule keeps it)"
 
 
@@ -213,7 +214,7 @@ def _image(subject: str, spec: ContainerSpec, runtime: Runtime, address: Address
     try:
         status = ask(address, libpod if runtime is Runtime.PODMAN else f"/v1.41/images/{image}/json").status
     except RuntimeUnavailableError as error:
-        return Check(name=subject, ok=False, found=error.message, fix=address.start)
+        return Check(name=subject, ok=False, found=error.message, fix=error.hint)
     if status < 300:
         return Check(name=subject, ok=True, found=f"{runtime} has {spec.image}")
     if status != 404:

@@ -206,8 +206,7 @@ def _answering(runtime: Runtime, address: Address, machine: Machine) -> tuple[En
             return fallback, (Check(name=name, ok=False, found=found, fix=f"update {name}"),)
         info = ask(address, PODMAN_INFO if runtime is Runtime.PODMAN else DOCKER_INFO).json()
     except RuntimeUnavailableError as error:
-        fix = f"restart what listens there, or correct {address.origin}"
-        return fallback, (Check(name=name, ok=False, found=error.message, fix=address.start or fix),)
+        return fallback, (Check(name=name, ok=False, found=error.message, fix=error.hint),)
     said = _said_by_podman if runtime is Runtime.PODMAN else _said_by_docker
     engine = said(info, address, machine, fallback)
     kind = "rootless" if engine.rootless else "rootful"
