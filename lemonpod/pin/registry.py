@@ -17,7 +17,7 @@ from lemonpod.contract.image import ImageRef, is_digest
 from lemonpod.contract.location import shown
 from lemonpod.pin.credentials import Credentials, Login
 from lemonpod.pin.source import DOCKER_HUB, DigestError, NoSuchImageError
-from lemonpod.pin.transport import Answer, is_loopback, is_private, origin, send
+from lemonpod.pin.transport import Answer, is_loopback, may_name, origin, send
 
 _HUB_SERVER: Final = "registry-1.docker.io"
 _INDEXES: Final = (
@@ -94,7 +94,10 @@ def _authorization(answer: Answer, login: Login | None, repository: str) -> str 
         scheme, _, parameters = header.strip().partition(" ")
         challenges[scheme.lower()] = parse_keqv_list(_pairs(parameters))
     if "bearer" in challenges:
-        return f"Bearer {_token(challenges['bearer'], login, repository)}"
+        realm = challenges["bearer"].get("realm", "")
+        if not may_name(answer.url, realm):
+            raise DigestError(f"the registry has logins sent to '{shown(realm)}', which is not HTTPS")
+        return f"Bearer {_token(realm, challenges['bearer'], login, repository)}"
     return login.basic() if login and "basic" in challenges else None
 
 
@@ -102,11 +105,8 @@ def _pairs(parameters: str) -> list[str]:
     return [pair for pair in parse_http_list(parameters) if "=" in pair]
 
 
-def _token(challenge: dict[str, str], login: Login | None, repository: str) -> str:
+def _token(realm: str, challenge: dict[str, str], login: Login | None, repository: str) -> str:
     """A token for reading, from the server that the registry names; with the login that it is to check."""
-    realm = challenge.get("realm", "")
-    if not is_private(realm):
-        raise DigestError(f"the registry has logins sent to '{shown(realm)}', which is not HTTPS")
     query = {"scope": challenge.get("scope") or f"repository:{repository}:pull"}
     if service := challenge.get("service"):
         query["service"] = service

@@ -22,18 +22,17 @@ def replace_file(path: Path, old: bytes, new: bytes) -> None:
 
     A link stays a link: the file behind it is replaced. Whoever reads meanwhile reads the one or the other.
     """
-    real = Path(os.path.realpath(path))
     try:
-        # A rename asks only for the folder to be writable, and a file that is read-only is meant to stay.
-        if not os.access(real, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise ReplaceError("this user may not write the file", hint="run this as its owner")
-        _replace(real, old, new)
+        _replace(Path(os.path.realpath(path)), old, new)
     except OSError as error:
         raise ReplaceError(f"cannot be written: {error.strerror or error}") from error
 
 
 def _replace(path: Path, old: bytes, new: bytes) -> None:
     with path.open("rb") as file:
+        # A rename asks only for the folder to be writable, and a file that is read-only is meant to stay.
+        if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise ReplaceError("this user may not write the file", hint="run this as its owner")
         before = os.fstat(file.fileno())
         if file.read(len(old) + 1) != old:
             _changed()

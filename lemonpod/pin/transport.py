@@ -69,10 +69,15 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent to `url`."""
+def may_name(server: str, url: str) -> bool:
+    """Whether the server at `server` may send us on to `url`: over HTTPS, or from this machine to itself.
+
+    Elsewhere others could read along and change the answer, and a server of another machine has no business
+    with what listens on this one.
+    """
     try:
-        return urlsplit(url).scheme == "https" or is_loopback(url)
+        scheme = urlsplit(url).scheme
+        return scheme == "https" or (scheme == "http" and is_loopback(url) and is_loopback(server))
     except ValueError:  # no address at all
         return False
 
@@ -84,12 +89,12 @@ def origin(url: str) -> tuple[str, str]:
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Followed with the method that was asked for, and never from HTTPS to what is not."""
+    """Followed with the method that was asked for, and only to where the server may send us on."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
+        if not may_name(req.full_url, newurl):
             raise URLError(f"it redirects to {newurl}, which is not HTTPS")
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         if following is not None:
