@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lemonpod.cli.caller import this_caller
 from lemonpod.cli.check import Check
 from lemonpod.cli.examine_containers import container_checks
 from lemonpod.cli.examine_engines import Engine, Machine, find_engine, rootless_checks
 from lemonpod.contract.manifest import Manifest
 from lemonpod.errors import ArgvError, LaunchError, OnlyByCliError
 from lemonpod.host.facts import HostFacts
+from lemonpod.inventory.caller import this_caller
 from lemonpod.launch.argv.run import container_spec
 from lemonpod.launch.argv.split import ContainerCommand, split
 from lemonpod.launch.container import ContainerSpec, Runtime

@@ -61,7 +61,7 @@ def test_the_kernel_agrees(mode: int, groups: frozenset[int]) -> None:
         path.chmod(mode)
         (found,) = device_nodes("/null", folder)
         assert found.mode == mode
-        look = ["test", "-r", path, "-a", "-w", path]
+        look = ["test", "-r", str(path), "-a", "-w", str(path)]
         opens = subprocess.run(look, user=NOBODY, group=NOBODY, extra_groups=list(groups), check=False)
     assert found.may_open(user) is (opens.returncode == 0)
 
