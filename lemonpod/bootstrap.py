@@ -54,6 +54,7 @@ def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
             log_level=settings.log_level,
             options=settings.launch_options,
             recipe_options=settings.recipe_options,
+            containers=settings.containers,
         ),
         env=environ,
         builtin=BUILTIN_RECIPES,

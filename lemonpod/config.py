@@ -13,6 +13,7 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_type_hints
@@ -21,6 +22,7 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import ConfigError
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.launch.request import ContainerPolicy
 from lemonpod.models.json_file import parse_object, read_bytes
 
 DEFAULT_HOST: Final = "localhost"
@@ -111,6 +113,7 @@ class Settings:
     """The sections of config.json that are named after a recipe: option values for that recipe."""
     engine: EngineSettings
     gateway: GatewaySettings
+    containers: ContainerPolicy
 
 
 def find_folders(
@@ -150,6 +153,7 @@ def load_settings(
         layers.insert(1, Path(extra))
     engine = EngineSettings()
     gateway = GatewaySettings()
+    containers = ContainerPolicy()
     options: dict[str, Any] = {}
     sections: dict[str, Mapping[str, JsonValue]] = {}
     for path in layers:
@@ -164,7 +168,8 @@ def load_settings(
         options |= document
         engine = _override(engine, ours, path)
         gateway = _override(gateway, ours, path)
-        _refuse_unknown(ours, {*_names(engine), *_names(gateway)}, f"{path}: lemonpod")
+        containers = _override(containers, ours, path)
+        _refuse_unknown(ours, _OURS, f"{path}: lemonpod")
     engine = _override(engine, _watchdog(environ), "environment")
     if not 1 <= engine.first_port <= engine.last_port <= 65535:
         raise ConfigError(
@@ -193,6 +198,7 @@ def load_settings(
         recipe_options=sections,
         engine=engine,
         gateway=gateway,
+        containers=containers,
     )
 
 
@@ -252,10 +258,9 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_keys(document: Mapping[str, Any], path: Path) -> None:
     recipes = {name for name, value in document.items() if isinstance(value, dict)}
     _refuse_unknown(document, {*USED_KEYS, *_ACCEPTED_KEYS, *recipes}, str(path))
-    ours = {*_names(EngineSettings()), *_names(GatewaySettings())}
     for name in recipes - USED_KEYS.keys():
         # Every object counts as a recipe's section, but no recipe has options of these names.
-        if document[name] and document[name].keys() <= ours:
+        if document[name] and document[name].keys() <= _OURS:
             raise ConfigError(f"{path}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
         value = document.get(name)
@@ -274,11 +279,10 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> N
             raise ConfigError(f"{where}: unknown key {name!r}", hint=hint)
 
 
-def _names(settings: EngineSettings | GatewaySettings) -> Iterable[str]:
-    return (field.name for field in fields(settings))
-
-
-_AnySettings = TypeVar("_AnySettings", EngineSettings, GatewaySettings)
+_OURS: Final = frozenset(
+    field.name for kind in (EngineSettings, GatewaySettings, ContainerPolicy) for field in fields(kind)
+)
+_AnySettings = TypeVar("_AnySettings", EngineSettings, GatewaySettings, ContainerPolicy)
 
 
 def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -> _AnySettings:
@@ -287,6 +291,11 @@ def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -
     chosen = {name: value for name, value in given.items() if name in types}
     for name, value in chosen.items():
         kind = types[name]
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            if value not in list(kind):
+                raise ConfigError(f"{where}: lemonpod.{name} is one of {', '.join(kind)}, not {value!r}")
+            chosen[name] = kind(value)
+            continue
         accepted = (int, float) if kind is float else kind
         if kind not in (bool, int, float):
             raise ConfigError(f"{where}: lemonpod.{name} cannot be set in a file")

@@ -100,9 +100,9 @@ def argv(
     ] = ArgvFormat.SPEC,
 ) -> None:
     """Print the container that a command line of podman or docker asks for, without running anything."""
-    from lemonpod.cli.caller import this_caller
     from lemonpod.drivers.docker_body import docker_create
     from lemonpod.drivers.podman_body import podman_create
+    from lemonpod.inventory.caller import this_caller
     from lemonpod.launch.argv.run import container_spec
     from lemonpod.launch.argv.split import join, split
     from lemonpod.launch.container import as_json

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import ContainerSpec, Platform, PullPolicy, Runtime
-from lemonpod.launch.plan import ContainerStop
 
 
 class Halted(Exception):

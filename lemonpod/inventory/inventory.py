@@ -21,6 +21,7 @@ from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.discovery.validate import FileReport, validate_files
 from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
 from lemonpod.host.facts import HostFacts
+from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.refresh import Refresh, difference, report
 from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
 from lemonpod.launch.plan import LaunchPlan
@@ -156,6 +157,7 @@ class Inventory:
             raise RecipeNotFoundError(
                 servable.recipe_problem or "", hint="lemonpod backends --all lists recipes and refused files"
             )
+        caller = this_caller()
         return resolve(
             LaunchRequest(
                 manifest=servable.manifest,
@@ -166,6 +168,8 @@ class Inventory:
                 port=port,
                 settings=self._settings,
                 env=self._env,
+                folder=caller.cwd,
+                read=caller.read,
             )
         )
 

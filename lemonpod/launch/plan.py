@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -13,6 +12,8 @@ from typing import cast
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import Accelerator, Capability, JsonValue, Mode, SlotPolicy
+from lemonpod.launch.argv.connection import Connection
+from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import ContainerSpec, as_json
 
 
@@ -38,23 +39,15 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Which engine of the runtime is asked, as far as the command line says: None leaves it to the caller's
-    environment and the usual places."""
-
-    program: str
-    """Podman's or docker's own, as the command line names it."""
-    url: str | None = None
-    context: str | None = None
-    """Of docker: the name of a set of connection settings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLaunch:
-    """A container that its runtime is asked for over the API; `argv` and `cwd` ask for the same by hand."""
+    """A container that its runtime is asked for over the API; `argv` and `cwd` ask for the same by hand.
+
+    `program` is podman or docker, as the command line names it.
+    """
 
     argv: tuple[str, ...]
     cwd: Path | None
+    program: str
     connection: Connection
     container: ContainerSpec
 
@@ -64,28 +57,6 @@ class StopCommand:
     """The manifest's stop command. All its tokens are resolved but `{pid}`, known only once it runs."""
 
     argv: tuple[Template, ...]
-
-
-class StopVerb(StrEnum):
-    STOP = "stop"
-    KILL = "kill"
-    REMOVE = "rm"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerStop:
-    """A stop command that a runtime is asked for over its API. None leaves it to the container."""
-
-    verb: StopVerb
-    containers: tuple[str, ...]
-    """Names or ids."""
-    timeout: int | None = None
-    """Seconds from the stop signal to KILL; -1 is for ever."""
-    signal: str | None = None
-    force: bool = False
-    volumes: bool = False
-    ignore: bool = False
-    """A container that is not there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +130,9 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
         "selection": list(plan.selection),
         "notes": list(plan.notes),
         "url": plan.endpoint.url,
+        "driver": "container" if isinstance(plan.spec, ContainerLaunch) else "process",
+        "by_cli": plan.by_cli,
+        "container": _container(plan.spec),
         "argv": list(plan.spec.argv),
         "command_line": shell_line(plan),
         "working_dir": None if plan.spec.cwd is None else str(plan.spec.cwd),
@@ -176,11 +150,16 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
         "engine_paths": {capability.value: path for capability, path in sorted(plan.engine_paths.items())},
         "downsize_endpoint": plan.downsize_endpoint,
         "options": dict(plan.options),
+        "overrides": dict(plan.overrides),
         "values": {
             name: {"value": resolved.value, "from": resolved.origin} for name, resolved in plan.values.items()
         },
         "digest": plan.digest,
     }
+
+
+def _container(spec: ProcessSpec | ContainerLaunch) -> JsonValue:
+    return cast(JsonValue, as_json(spec.container)) if isinstance(spec, ContainerLaunch) else None
 
 
 def _stop(stop: StopCommand | ContainerStop | None) -> JsonValue:

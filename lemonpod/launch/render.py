@@ -24,7 +24,8 @@ def within(place: str) -> Iterator[None]:
     try:
         yield
     except (LaunchError, TokenError) as error:
-        raise type(error)(f"{place}: {error.message}", hint=error.hint) from error
+        error.message = f"{place}: {error.message}"
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +11,19 @@ from types import MappingProxyType
 from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.host.facts import HostFacts
+from lemonpod.launch.started import ContainerDriving
 from lemonpod.models.entry import CheckpointFile, ModelEntry
+
+
+def _no_files(path: str) -> str:
+    raise FileNotFoundError(errno.ENOENT, "no files can be read here", path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPolicy:
+    """What an operator can set about command lines of podman and docker."""
+
+    container_driver: ContainerDriving = ContainerDriving.AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +40,15 @@ class LaunchSettings:
         default_factory=lambda: MappingProxyType({})
     )
     """Of config.json's section of the recipe; stronger than `options`."""
+    containers: ContainerPolicy = ContainerPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
     """One launch to plan. `files` says where each of the entry's checkpoints is, by the same names.
 
-    `overrides` are the options of the load request, and `env` is the server's environment.
+    `overrides` are the options of the load request, `env` and `folder` the environment and the working folder
+    of the server. `read` gives the text of a file that a command line names, and raises OSError.
     """
 
     manifest: Manifest
@@ -44,3 +59,5 @@ class LaunchRequest:
     port: int
     settings: LaunchSettings
     env: Mapping[str, str]
+    folder: str = "/"
+    read: Callable[[str], str] = _no_files

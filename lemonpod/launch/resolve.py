@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
 from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, Os
-from lemonpod.errors import ArgvError, LaunchError
-from lemonpod.launch.argv.split import PROGRAMS, split
+from lemonpod.errors import LaunchError
+from lemonpod.launch.argv.stop import ContainerStop
+from lemonpod.launch.argv.values import Caller
 from lemonpod.launch.custom_args import check_reserved, split_args
+from lemonpod.launch.environment import inheritable
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.options import Options, effective_options
-from lemonpod.launch.plan import LaunchPlan, ProcessSpec, Resolved, StopCommand, TcpEndpoint, describe
+from lemonpod.launch.plan import (
+    ContainerLaunch,
+    LaunchPlan,
+    ProcessSpec,
+    Resolved,
+    StopCommand,
+    TcpEndpoint,
+    describe,
+)
 from lemonpod.launch.render import CUSTOM_ARGS, Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
+from lemonpod.launch.started import started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
 from lemonpod.models.entry import MAIN
 
 # How a plan came to be, which two equal engines may differ in.
-_EXPLANATION: Final = frozenset({"digest", "notes", "selection", "values"})
+_EXPLANATION: Final = frozenset({"digest", "notes", "overrides", "selection", "values"})
 
 
 def resolve(request: LaunchRequest) -> LaunchPlan:
@@ -57,8 +68,13 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
                 raise LaunchError(f'"{block.command}" resolves to nothing')
             render = replace(render, tokens=replace(render.tokens, command=command))
             argv = (command, *render.vector(block.args, "args"), *_enable_args(manifest, mode, render))
-        spec = ProcessSpec(argv=argv, cwd=_working_dir(block, render, request.facts.os))
-        env, stop = render.env(block.env), _stop(block, render)
+        env = render.env(block.env)
+        caller = Caller(
+            cwd=request.folder, env=MappingProxyType({**inheritable(request.env), **env}), read=request.read
+        )
+        cwd = _working_dir(block, render, request.facts.os)
+        spec, by_cli = started_as(argv, cwd, caller, settings.containers.container_driver)
+        stop = _stop(block, render, spec, caller)
         values = render.used(_templates(block, manifest, mode))
         return LaunchPlan(
             recipe=manifest.recipe,
@@ -72,7 +88,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             spec=spec,
             env=MappingProxyType(env),
             probe=manifest.probe,
-            peer_checked=not _hands_over(argv),
+            peer_checked=by_cli is None,
             stop=stop,
             slot_policy=manifest.slot_policy,
             engine_paths=manifest.endpoints,
@@ -80,19 +96,11 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             options=MappingProxyType(options.chosen()),
             values=MappingProxyType(values),
             selection=selection.lines,
+            by_cli=by_cli,
+            overrides=MappingProxyType(dict(request.overrides)),
             notes=(*options.notes, *_args_note(render, values), *_mount_note(request, values)),
             digest="",
         )
-
-
-def _hands_over(argv: Sequence[str]) -> bool:
-    """Whether a container runtime runs the engine: none of its sockets is then in our process tree."""
-    if PurePath(argv[0]).name in PROGRAMS:
-        return True
-    try:
-        return split(argv) is not None
-    except ArgvError:  # it is one, though not one that runs
-        return True
 
 
 def _refuse_variant(manifest: Manifest) -> None:
@@ -144,10 +152,13 @@ def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
         return Path(text)
 
 
-def _stop(block: Block, render: Renderer) -> StopCommand | None:
+def _stop(
+    block: Block, render: Renderer, spec: ProcessSpec | ContainerLaunch, caller: Caller
+) -> StopCommand | ContainerStop | None:
     if block.stop_command is None:
         return None
-    return StopCommand(argv=render.stop_vector(block.stop_command, block.stop_command_args or ()))
+    command = render.stop_vector(block.stop_command, block.stop_command_args or ())
+    return stopped_by(command, spec, caller.env)
 
 
 def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from lemonpod import config
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.launch.request import ContainerPolicy
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/config.md"
 
@@ -26,9 +27,9 @@ def rows(section: str) -> dict[str, list[str]]:
 def test_every_setting_of_ours_is_in_the_table_with_its_default() -> None:
     expected = {
         field.name: str(field.default).lower()
-        for settings in (EngineSettings, GatewaySettings)
+        for settings in (EngineSettings, GatewaySettings, ContainerPolicy)
         for field in fields(settings)
-        if field.type in {"bool", "int", "float"}
+        if field.type in {"bool", "int", "float", "ContainerDriving"}
     }
 
     assert {name: row[1].strip("`") for name, row in rows("`lemonpod`").items()} == expected

@@ -20,6 +20,14 @@ class Subcommand(StrEnum):
     CREATE = "create"
 
 
+class StopVerb(StrEnum):
+    """The subcommands that end a container."""
+
+    STOP = "stop"
+    KILL = "kill"
+    REMOVE = "rm"
+
+
 class Takes(StrEnum):
     """What follows a flag: at most `=true` or `=false`, one value, or one each time that it is repeated."""
 
@@ -141,7 +149,8 @@ _BEFORE_ONLY: Final = (
     (_DOCKER, Takes.VALUES, "-H|--host"),
 )  # fmt: skip
 
-_Rows: TypeAlias = Iterable[tuple[tuple[Runtime, ...], Takes, str]]
+_Row: TypeAlias = tuple[tuple[Runtime, ...], Takes, str]
+_Rows: TypeAlias = Iterable[_Row]
 
 
 def _known_to(runtime: Runtime, rows: _Rows, *, of_program: bool = False) -> Iterator[tuple[str, Flag]]:
@@ -185,3 +194,35 @@ SUBCOMMAND_FLAGS: Final[Mapping[tuple[Runtime, Subcommand], Flags]] = MappingPro
     }
 )
 """What stands between the subcommand and the image."""
+
+_STOPPING: Final[Mapping[StopVerb, tuple[_Row, ...]]] = MappingProxyType(
+    {
+        StopVerb.STOP: (
+            (_BOTH, Takes.VALUE, "-t|--timeout|--time"),
+            (_DOCKER, Takes.VALUE, "-s|--signal"),
+            (_PODMAN, Takes.NOTHING, "-a|--all -i|--ignore -l|--latest"),
+            (_PODMAN, Takes.VALUES, "--cidfile -f|--filter"),
+        ),
+        StopVerb.KILL: (
+            (_BOTH, Takes.VALUE, "-s|--signal"),
+            (_PODMAN, Takes.NOTHING, "-a|--all -l|--latest"),
+            (_PODMAN, Takes.VALUES, "--cidfile"),
+        ),
+        StopVerb.REMOVE: (
+            (_BOTH, Takes.NOTHING, "-f|--force -v|--volumes"),
+            (_DOCKER, Takes.NOTHING, "-l|--link"),
+            (_PODMAN, Takes.VALUE, "-t|--timeout|--time"),
+            (_PODMAN, Takes.NOTHING, "-a|--all --depend -i|--ignore -l|--latest"),
+            (_PODMAN, Takes.VALUES, "--cidfile --filter"),
+        ),
+    }
+)
+
+STOP_FLAGS: Final[Mapping[tuple[Runtime, StopVerb], Flags]] = MappingProxyType(
+    {
+        (runtime, verb): MappingProxyType({**PERSISTENT_FLAGS[runtime], **dict(_known_to(runtime, rows))})
+        for runtime in Runtime
+        for verb, rows in _STOPPING.items()
+    }
+)
+"""What stands anywhere behind the subcommand."""

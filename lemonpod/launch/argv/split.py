@@ -51,7 +51,7 @@ WRAPPERS: Final = frozenset(
 
 _OF_A_WRAPPER: Final = frozenset({"-u", "--user", "-g", "--group"})  # `sudo -g docker` names no program
 _SUBCOMMANDS: Final = MappingProxyType({subcommand.value: subcommand for subcommand in Subcommand})
-_GROUP: Final = "container"  # `podman container run` is `podman run`
+GROUP: Final = "container"  # `podman container run` is `podman run`
 _END: Final = "--"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -87,7 +87,7 @@ class ContainerCommand:
     @property
     def direct(self) -> bool:
         """Whether podman or docker itself is started: no wrapper, and none that only talks like them."""
-        return not self.wrapper and _name(self.program) == self.runtime
+        return not self.wrapper and name_of(self.program) == self.runtime
 
     def is_on(self, flag: str) -> bool:
         """Whether a flag that takes no value is set; the last one counts."""
@@ -121,26 +121,26 @@ def join(command: ContainerCommand) -> tuple[str, ...]:
 
 def _programs(argv: Sequence[str]) -> Iterator[int]:
     """Where the program may be: first, or anywhere behind a wrapper, whose own options are not understood."""
-    if argv and _name(argv[0]) in PROGRAMS:
+    if argv and name_of(argv[0]) in PROGRAMS:
         yield 0
-    elif argv and _name(argv[0]) in WRAPPERS:
+    elif argv and name_of(argv[0]) in WRAPPERS:
         yield from (
             index
             for index, (before, word) in enumerate(pairwise(argv), start=1)
-            if _name(word) in PROGRAMS and before not in _OF_A_WRAPPER
+            if name_of(word) in PROGRAMS and before not in _OF_A_WRAPPER
         )
 
 
-def _name(program: str) -> str:
+def name_of(program: str) -> str:
     return PurePath(program).name.removesuffix(".exe")
 
 
 def _split_at(argv: tuple[str, ...], start: int) -> ContainerCommand | None:
-    runtime = PROGRAMS[_name(argv[start])]
-    before, position = _options(argv, start + 1, PROGRAM_FLAGS[runtime], runtime)
-    if argv[position : position + 1] == (_GROUP,):
-        group = f"{runtime} {_GROUP}"
-        more, position = _options(argv, position + 1, PERSISTENT_FLAGS[runtime], group)
+    runtime = PROGRAMS[name_of(argv[start])]
+    before, position = read_options(argv, start + 1, PROGRAM_FLAGS[runtime], runtime)
+    if argv[position : position + 1] == (GROUP,):
+        group = f"{runtime} {GROUP}"
+        more, position = read_options(argv, position + 1, PERSISTENT_FLAGS[runtime], group)
         before += more
     if position == len(argv):
         return None
@@ -150,7 +150,7 @@ def _split_at(argv: tuple[str, ...], start: int) -> ContainerCommand | None:
     if subcommand is None:
         return None
     where = f"{runtime} {subcommand}"
-    after, position = _options(argv, position + 1, SUBCOMMAND_FLAGS[runtime, subcommand], where)
+    after, position = read_options(argv, position + 1, SUBCOMMAND_FLAGS[runtime, subcommand], where)
     if position == len(argv):
         _refuse(f"{where}: no image", position - 1, "an option may have taken the image for its value")
     if not argv[position]:
@@ -169,7 +169,7 @@ def _split_at(argv: tuple[str, ...], start: int) -> ContainerCommand | None:
     )
 
 
-def _options(
+def read_options(
     argv: tuple[str, ...], position: int, known: Flags, where: str
 ) -> tuple[list[tuple[Flag, Option]], int]:
     """The options from `position` on, and the position of the first word that is none."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lemonpod.cli.app import run
-from lemonpod.cli.caller import MAX_BYTES
+from lemonpod.inventory.caller import MAX_BYTES
 
 
 def argv(*words: str) -> int:

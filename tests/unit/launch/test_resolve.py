@@ -59,36 +59,6 @@ def test_the_device_that_clients_are_told(accelerator: str, device: str) -> None
     assert resolve(make_request(manifest, facts=facts)).device == device
 
 
-@pytest.mark.parametrize(
-    ("command", "checked"),
-    [
-        ("podman", False),
-        ("docker", False),
-        ("/usr/bin/podman", False),
-        ("/opt/docker", False),
-        ("podman-wrapper", True),
-        ("/opt/podman/engine", True),
-        ("engine", True),
-    ],
-)
-def test_a_container_command_hands_over_to_others(command: str, checked: bool) -> None:
-    assert resolve(make_request(block_manifest(command=command))).peer_checked is checked
-
-
-@pytest.mark.parametrize(
-    ("argv", "checked"),
-    [
-        (("sudo", "-n", "docker", "run", "image"), False),
-        (("env", "A=1", "podman", "run", "image"), False),
-        (("env", "A=1", "podman", "run", "--no-such-flag", "image"), False),
-        (("env", "A=1", "engine", "--name", "podman"), True),
-    ],
-)
-def test_so_does_a_command_that_starts_one(argv: tuple[str, ...], checked: bool) -> None:
-    manifest = block_manifest(*argv[1:], command=argv[0])
-    assert resolve(make_request(manifest)).peer_checked is checked
-
-
 def test_a_command_that_resolves_to_nothing() -> None:
     with pytest.raises(LaunchError, match=r"recipe 'test-engine': command: .*resolves to nothing"):
         resolve(make_request(block_manifest(command="{custom:exe:-}")))

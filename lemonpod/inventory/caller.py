@@ -13,7 +13,11 @@ MAX_BYTES: Final = 1 << 20
 
 def this_caller() -> Caller:
     """Whoever runs this process."""
-    return Caller(cwd=os.getcwd(), env=os.environ, read=_read)
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:  # it has been removed
+        folder = "/"
+    return Caller(cwd=folder, env=os.environ, read=_read)
 
 
 def _read(path: str) -> str:

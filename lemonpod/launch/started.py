@@ -1,0 +1,88 @@
+"""How a command is started: as a process, or, where it asks for a container, over the API of its runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path, PurePath
+from typing import TypeAlias
+
+from lemonpod.contract.tokens import Template
+from lemonpod.errors import ArgvError, OnlyByCliError
+from lemonpod.launch.argv.connection import connection
+from lemonpod.launch.argv.run import container_spec
+from lemonpod.launch.argv.split import PROGRAMS, ContainerCommand, split
+from lemonpod.launch.argv.stop import ContainerStop, container_stop
+from lemonpod.launch.argv.values import Caller
+from lemonpod.launch.plan import ContainerLaunch, ProcessSpec, StopCommand
+
+Spec: TypeAlias = ProcessSpec | ContainerLaunch
+
+
+class ContainerDriving(StrEnum):
+    """Who carries out a command line that asks podman or docker for a container."""
+
+    AUTO = "auto"
+    """Their API, and the command line itself where the API cannot be told all of it."""
+    SDK = "sdk"
+    """Their API, or nobody."""
+    CLI = "cli"
+
+
+def started_as(
+    argv: tuple[str, ...], cwd: Path | None, caller: Caller, driving: ContainerDriving
+) -> tuple[Spec, str | None]:
+    """What to start, and, where it is a container by its command line, why so.
+
+    Raises ArgvError for what podman or docker would refuse, OnlyByCliError where `driving` is SDK.
+    """
+    process = ProcessSpec(argv=argv, cwd=cwd)
+    if driving is ContainerDriving.CLI:
+        return process, "'container_driver' is 'cli'" if _hands_over(argv) else None
+    try:
+        command = split(argv)
+        if command is None:
+            return process, "it is no 'run' or 'create'" if _hands_over(argv) else None
+        return _container(command, argv, cwd, caller), None
+    except OnlyByCliError as error:
+        if driving is ContainerDriving.SDK:
+            error.hint = "with 'container_driver' at 'auto' the command line itself is run"
+            raise
+        return process, error.message
+    except ArgvError as error:
+        error.hint = error.hint or "with 'container_driver' at 'cli' it is run as it stands"
+        raise
+
+
+def stopped_by(stop: Sequence[Template], spec: Spec, env: Mapping[str, str]) -> StopCommand | ContainerStop:
+    """A stop command as the call of the API that the engine was started by, if it stands for one."""
+    if isinstance(spec, ContainerLaunch) and not any(template.tokens for template in stop):
+        words = [str(template) for template in stop]
+        if call := container_stop(words, spec.container.runtime, spec.connection, env):
+            return call
+    return StopCommand(argv=tuple(stop))
+
+
+def _container(
+    command: ContainerCommand, argv: tuple[str, ...], cwd: Path | None, caller: Caller
+) -> ContainerLaunch:
+    if not command.direct:
+        program = PurePath(argv[0]).name
+        raise OnlyByCliError(f"'{program}' has no API of {command.runtime} that could be asked", index=0)
+    return ContainerLaunch(
+        argv=argv,
+        cwd=cwd,
+        program=command.program,
+        connection=connection(command.runtime, command.program_options, caller.env),
+        container=container_spec(command, caller),
+    )
+
+
+def _hands_over(argv: Sequence[str]) -> bool:
+    """Whether a container runtime runs the engine: none of its sockets is then in our process tree."""
+    if PurePath(argv[0]).name in PROGRAMS:
+        return True
+    try:
+        return split(argv) is not None
+    except ArgvError:  # it is one, though not one that runs
+        return True
