@@ -71,10 +71,12 @@ class PodmanService:
         with self._lock:
             if self._closed:
                 raise RuntimeUnavailableError("lemonpod's own podman service has been closed")
-            if self._process is not None and self._process.poll() is None:
+            if self._runs():
                 return
             if self._process is not None:
-                log.warning("lemonpod's own podman service has ended%s: starting it again", self._last_words())
+                log.warning(
+                    "lemonpod's own podman service has ended%s: starting it again", self._last_words()
+                )
             self._start()
 
     def close(self) -> None:
@@ -90,6 +92,13 @@ class PodmanService:
                 keeper.join(END_TIMEOUT)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
     def _start(self) -> None:
         self._socket.unlink(missing_ok=True)
         started = threading.Event()
@@ -102,10 +111,8 @@ class PodmanService:
         started.wait()
         give_up_at = time.monotonic() + START_TIMEOUT
         while not _answers(self._socket):
-            process = self._process
-            if process is None or process.poll() is not None or time.monotonic() > give_up_at:
-                if process is not None:
-                    process.kill()
+            if not self._runs() or time.monotonic() > give_up_at:
+                self._kill()
                 raise RuntimeUnavailableError(
                     f"{self._program} system service does not answer{self._last_words()}",
                     hint=f"`{self._program} info` may say why; or start a service and set CONTAINER_HOST",
@@ -162,8 +169,8 @@ def _private_folder(folders: Sequence[Path]) -> Path:
             made.rmdir()
     shown = ", ".join(map(str, folders))
     raise RuntimeUnavailableError(
-        f"there is no place for the socket of a podman service: none of {shown} can be written to, with a path "
-        f"of at most {_MAX_SOCKET_PATH} bytes"
+        f"there is no place for the socket of a podman service: none of {shown} can be written to and leaves "
+        f"it a path of {_MAX_SOCKET_PATH} bytes"
     )
 
 
