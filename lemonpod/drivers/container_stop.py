@@ -15,7 +15,7 @@ from lemonpod.drivers.runtimes import Link
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import EngineError
-from lemonpod.launch.argv.split import StopVerb
+from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Runtime
 from lemonpod.launch.plan import ContainerLaunch, LaunchPlan, StopCommand

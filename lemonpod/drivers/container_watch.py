@@ -127,7 +127,7 @@ class Watch:
 class _Output:
     """What the container writes, as lines in a log buffer.
 
-    A runtime hands it on from its beginning; when it is asked again, what came before is skipped by its length.
+    A runtime hands it on from its beginning: asked again, what came before is skipped by its length.
     """
 
     def __init__(self, link: Link, container: str, buffer: LogBuffer) -> None:

@@ -1,4 +1,4 @@
-"""Which container runtime a command line means: found at its address, or started, and shared by all engines."""
+"""Which container runtime a command line means: found at its address, or started, and shared by all."""
 
 from __future__ import annotations
 
