@@ -1,0 +1,199 @@
+"""What podman and docker answer alike: the life of containers over HTTP. The rest is each one's own."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+from urllib.parse import quote
+
+from lemonpod.drivers import records
+from lemonpod.drivers.address import Address
+from lemonpod.drivers.calls import READ_TIMEOUT, Answer, Calls, Client
+from lemonpod.drivers.container_errors import (
+    being_removed,
+    keeps_no_log,
+    no_such_container,
+    no_such_image,
+    not_running,
+    refusal,
+)
+from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
+from lemonpod.drivers.streams import Demultiplexer
+from lemonpod.errors import EngineError, SpawnError
+from lemonpod.launch.container import ContainerSpec, Platform
+from lemonpod.launch.plan import ContainerStop, StopVerb
+
+_SETUP_TIMEOUT: Final = 600.0
+"""For create and start: with `:U` or `:Z` the engine goes over every file of a mount first."""
+_REMOVAL_TIMEOUT: Final = 30.0
+_POLL_INTERVAL: Final = 0.05
+_NO_LOG: Final = b"(the log driver of this container keeps no log to read)\n"
+
+
+class ApiRuntime(ABC):
+    """A ContainerRuntime in what podman and docker have in common."""
+
+    stop_grace: ClassVar[str]
+    """What the query of a stop calls its seconds."""
+    forever: ClassVar[str]
+    """How many are as good as no end."""
+    at_once: ClassVar[Mapping[str, str]]
+    """What the query of a removal has to say for no stop signal, and no waiting."""
+
+    def __init__(self, address: Address) -> None:
+        self._calls = Calls(address, self._connect)
+
+    @abstractmethod
+    def _connect(self) -> Client:
+        """A client of the SDK; may ask the engine."""
+
+    @abstractmethod
+    def _create_request(self, spec: ContainerSpec) -> tuple[dict[str, str], dict[str, Any]]:
+        """The query and the body."""
+
+    @abstractmethod
+    def _log_is_framed(self, record: records.Json) -> bool:
+        """Whether the log of the container comes in frames."""
+
+    def image(self, reference: str, platform: Platform | None = None) -> ImageInfo | None:
+        answer = self._calls.ask("GET", f"/images/{quote(reference, safe='/:@')}/json")
+        if no_such_image(answer.status, answer.message):
+            return None
+        found = records.image_info(_accepted(answer, f"cannot inspect the image {reference}").json())
+        return found if platform is None or records.is_for(found.platform, platform) else None
+
+    def create(self, spec: ContainerSpec, labels: Mapping[str, str]) -> str:
+        query, body = self._create_request(replace(spec, labels={**spec.labels, **labels}))
+        answer = self._calls.ask("POST", "/containers/create", query=query, body=body, timeout=_SETUP_TIMEOUT)
+        what = f"cannot create the container {spec.name or f'of {spec.image}'}"
+        return str(_accepted(answer, what, SpawnError).json()["Id"])
+
+    def start(self, container: str) -> None:
+        answer = self._calls.ask("POST", f"{_path(container)}/start", timeout=_SETUP_TIMEOUT)
+        _accepted(answer, f"cannot start the container {container}", SpawnError)
+
+    def inspect(self, container: str) -> ContainerInfo | None:
+        record = self._record(container)
+        return None if record is None else records.container_info(record)
+
+    def containers(self, labels: Mapping[str, str]) -> Sequence[Listed]:
+        filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
+        query = {"all": "true", "filters": json.dumps(filters)}
+        answer = self._calls.ask("GET", "/containers/json", query=query)
+        found = map(records.listed, _accepted(answer, "cannot list the containers").json())
+        return [one for one in found if labels.items() <= one.labels.items()]
+
+    def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
+        record = self._record(container)
+        if record is None:
+            return
+        query = {"follow": "true", "stdout": "true", "stderr": "true"}
+        with self._calls.stream("GET", f"{_path(container)}/logs", halt, query=query) as stream:
+            if stream.status >= 400:
+                self._without_log(container, stream.whole(), write)
+                return
+            frames = Demultiplexer() if self._log_is_framed(record) else None
+            for chunk in stream:
+                if written := frames.feed(chunk) if frames else chunk:
+                    write(written)
+
+    def wait(self, container: str, halt: Halt) -> None:
+        with self._calls.stream("POST", f"{_path(container)}/wait", halt) as stream:
+            answer = stream.whole()
+        if no_such_container(answer.status, answer.message):
+            return
+        try:
+            _accepted(answer, f"cannot wait for the container {container}").json()
+        except ValueError:  # the head was sent at once, and the engine closed in good order before the end
+            raise self._calls.hung_up() from None
+
+    def stop(self, container: str, timeout: int) -> None:
+        query = {self.stop_grace: str(timeout)}
+        answer = self._calls.ask(
+            "POST", f"{_path(container)}/stop", query=query, timeout=READ_TIMEOUT + timeout
+        )
+        if not _has_ended(answer):
+            _accepted(answer, f"cannot stop the container {container}")
+
+    def kill(self, container: str, signal: str) -> None:
+        answer = self._calls.ask("POST", f"{_path(container)}/kill", query={"signal": signal})
+        if not _has_ended(answer):
+            _accepted(answer, f"cannot send {signal} to the container {container}")
+
+    def remove(self, container: str) -> None:
+        query = {"force": "true", "v": "true", **self.at_once}
+        give_up_at = time.monotonic() + _REMOVAL_TIMEOUT
+        answer = self._calls.ask("DELETE", _path(container), query=query)
+        while being_removed(answer.message) and time.monotonic() < give_up_at:
+            time.sleep(_POLL_INTERVAL)
+            answer = self._calls.ask("DELETE", _path(container), query=query)
+        if not no_such_container(answer.status, answer.message):
+            _accepted(answer, f"cannot remove the container {container}")
+
+    def carry_out(self, stop: ContainerStop) -> None:
+        """All containers have their turn, also after one that failed."""
+        errors = []
+        for container in stop.containers:
+            try:
+                self._carry_out(stop, container)
+            except EngineError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        self._calls.close()
+
+    def _carry_out(self, stop: ContainerStop, container: str) -> None:
+        method, path = "POST", f"{_path(container)}/{stop.verb.value}"
+        query: dict[str, str] = {} if stop.signal is None else {"signal": stop.signal}
+        timeout: float | None = READ_TIMEOUT
+        if stop.verb is StopVerb.REMOVE:
+            method, path = "DELETE", _path(container)
+            query |= {"force": _word(stop.force), "v": _word(stop.volumes)}
+        if stop.verb is not StopVerb.KILL:
+            grace = stop.timeout
+            if grace is None:
+                grace = records.stop_timeout(self._record(container) or {})
+            else:
+                query[self.stop_grace] = str(grace) if grace >= 0 else self.forever
+            timeout = READ_TIMEOUT + grace if grace >= 0 else None
+        answer = self._calls.ask(method, path, query=query, timeout=timeout)
+        may_be_gone = stop.ignore or (stop.verb is StopVerb.REMOVE and stop.force)
+        if not (may_be_gone and no_such_container(answer.status, answer.message)):
+            _accepted(answer, f"cannot {stop.verb.value} the container {container}")
+
+    def _record(self, container: str) -> records.Json | None:
+        answer = self._calls.ask("GET", f"{_path(container)}/json")
+        if no_such_container(answer.status, answer.message):
+            return None
+        record: records.Json = _accepted(answer, f"cannot inspect the container {container}").json()
+        return record if records.is_named(record, container) else None
+
+    def _without_log(self, container: str, answer: Answer, write: Callable[[bytes], None]) -> None:
+        if keeps_no_log(answer.message):
+            write(_NO_LOG)
+        elif not no_such_container(answer.status, answer.message):
+            _accepted(answer, f"cannot read the log of the container {container}")
+
+
+def _accepted(answer: Answer, what: str, otherwise: type[EngineError] = EngineError) -> Answer:
+    if answer.ok:
+        return answer
+    raise refusal(what, answer.message, otherwise)
+
+
+def _has_ended(answer: Answer) -> bool:
+    return no_such_container(answer.status, answer.message) or (not answer.ok and not_running(answer.message))
+
+
+def _word(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def _path(container: str) -> str:
+    return f"/containers/{quote(container, safe='')}"
