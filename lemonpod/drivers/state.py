@@ -13,9 +13,19 @@ import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
-_PREFIX: Final = "engines-"
+ENGINES: Final = "engines"
+"""The kind of run file that tells of processes, and begins the names of such files."""
+
+Json: TypeAlias = dict[str, Any]
+
+
+class Record(Protocol):
+    """A dataclass of JSON values: one engine of a run."""
+
+    @property
+    def number(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +43,11 @@ class EngineRecord:
 class RunFile:
     """The records of this server run. Its methods block, and may be called from any thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str = ENGINES) -> None:
         self.id = secrets.token_hex(8)
         self._folder = folder
-        self._path = folder / f"{_PREFIX}{self.id}.json"
-        self._records: dict[int, EngineRecord] = {}
+        self._path = folder / f"{kind}-{self.id}.json"
+        self._records: dict[int, Record] = {}
         self._fd: int | None = None
         self._lock = threading.Lock()
 
@@ -54,14 +64,19 @@ class RunFile:
                 self._fd = fd
                 self._write(fd)
 
-    def add(self, record: EngineRecord) -> None:
-        """Raises OSError where it cannot be written, and then holds no such record."""
+    def add(self, record: Record) -> None:
+        """Instead of an earlier one of its number. Raises OSError where it cannot be written, and then holds
+        what it held before."""
         with self._lock:
+            before = self._records.get(record.number)
             self._records[record.number] = record
             try:
                 self._write(self._fd)
             except OSError:
-                del self._records[record.number]
+                if before is None:
+                    del self._records[record.number]
+                else:
+                    self._records[record.number] = before
                 raise
 
     def remove(self, number: int) -> None:
@@ -81,7 +96,8 @@ class RunFile:
     def _write(self, fd: int | None) -> None:
         """In place, since a new file would be an unlocked one."""
         if fd is not None:
-            data = json.dumps([asdict(record) for record in self._records.values()]).encode()
+            records: list[Any] = list(self._records.values())
+            data = json.dumps([asdict(record) for record in records]).encode()
             os.pwrite(fd, data, 0)
             os.truncate(fd, len(data))
 
@@ -90,11 +106,16 @@ class DeadRun:
     """A server run that ended without clearing up, held against other servers that start now."""
 
     def __init__(self, path: Path, fd: int) -> None:
-        self.id = path.stem.removeprefix(_PREFIX)
-        self.engines = _parse(os.pread(fd, os.fstat(fd).st_size, 0))
-        """Empty as well where the file was cut short: the marker finds the processes still."""
+        self.id = _id_of(path)
+        self.records = _read(fd)
+        """Empty as well where the file was cut short: engines are found by what marks them."""
         self._path = path
         self._fd = fd
+
+    @property
+    def engines(self) -> tuple[EngineRecord, ...]:
+        """The records of a run of processes."""
+        return _parse(self.records)
 
     def forget(self) -> None:
         """Nothing of it runs any more."""
@@ -104,10 +125,10 @@ class DeadRun:
         os.close(self._fd)
 
 
-def dead_runs(folder: Path) -> list[DeadRun]:
+def dead_runs(folder: Path, kind: str = ENGINES) -> list[DeadRun]:
     """Each run that left its file and whose server is gone. Each must be closed."""
     runs = []
-    for path in sorted(folder.glob(f"{_PREFIX}*.json")):
+    for path in sorted(folder.glob(f"{kind}-*.json")):
         with suppress(OSError):
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
@@ -118,12 +139,38 @@ def dead_runs(folder: Path) -> list[DeadRun]:
     return runs
 
 
-def _parse(data: bytes) -> tuple[EngineRecord, ...]:
+def living_runs(folder: Path, kind: str) -> dict[str, list[Json]]:
+    """The records of each run whose server lives, by its id; a run that `dead_runs` holds passes for one."""
+    runs = {}
+    for path in folder.glob(f"{kind}-*.json"):
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                runs[_id_of(path)] = _read(fd)
+            finally:
+                os.close(fd)
+    return runs
+
+
+def _id_of(path: Path) -> str:
+    return path.stem.rpartition("-")[2]
+
+
+def _read(fd: int) -> list[Json]:
     try:
-        records: list[dict[str, Any]] = json.loads(data)
+        found = json.loads(os.pread(fd, os.fstat(fd).st_size, 0))
+    except ValueError:
+        return []
+    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+
+
+def _parse(records: list[Json]) -> tuple[EngineRecord, ...]:
+    try:
         return tuple(
             EngineRecord(**{**record, "stop": tuple(record["stop"]) if record["stop"] else None})
             for record in records
         )
-    except (ValueError, TypeError, KeyError):
+    except (TypeError, KeyError):
         return ()

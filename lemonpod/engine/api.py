@@ -32,6 +32,8 @@ class ExitStatus:
     """We asked it to end: no crash, whatever the code."""
     left_behind: tuple[str, ...] = ()
     """What its main process did not take along when it ended by itself, as `sleep (pid 12)`."""
+    reason: str | None = None
+    """Where somebody knows more, what it came from or what its code stands for, as `out of memory`."""
 
     def __str__(self) -> str:
         if self.signal is not None:
@@ -43,7 +45,9 @@ class ExitStatus:
         elif self.code is not None:
             text = f"exited with code {self.code}"
         else:
-            text = "ended in an unknown way"
+            return self.reason or "ended in an unknown way"
+        if self.reason is not None:
+            text = f"{text}: {self.reason}"
         return f"{text} and left {', '.join(self.left_behind)} behind" if self.left_behind else text
 
 

@@ -1,0 +1,75 @@
+"""Whose port is it? An answer counts only when it came from the container's own socket."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psutil
+
+from lemonpod.drivers import tree
+from lemonpod.drivers.peer import check_peer
+from lemonpod.drivers.runtime import ContainerInfo
+from lemonpod.errors import EngineError
+from lemonpod.launch.container import ContainerSpec
+from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
+
+_SHARED: Final = frozenset({"container", "ns", "pod"})
+"""Networks that somebody else has made, and publishes ports for."""
+_ANY: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  compared with, never bound
+
+
+def check_owner(plan: LaunchPlan, spec: ContainerSpec, info: ContainerInfo, *, local: bool) -> str | None:
+    """None where the plan's port is the running container's, or else what keeps us from telling yet.
+
+    Raises EngineError where a stranger holds it. `local` is whether the container's pids are ours. Blocks.
+    """
+    if publishes(info, plan.endpoint):
+        return None
+    if info.host_network:
+        if not local or not processes_of(info):  # of another pid namespace, then
+            return None
+        return check_peer(plan, lambda: processes_of(info))
+    if _is_shared(spec):
+        return None
+    raise EngineError(
+        f"port {plan.endpoint.port} is answered by another program: the container of {plan.model} does not "
+        "publish it",
+        hint=publishing_hint(plan.endpoint),
+    )
+
+
+def publishes(info: ContainerInfo, endpoint: TcpEndpoint) -> bool:
+    """Whether the port of the host leads into the container."""
+    return any(
+        port.host_port == endpoint.port and port.host_ip in {*_ANY, endpoint.host} for port in info.published
+    )
+
+
+def cannot_be_reached(spec: ContainerSpec, info: ContainerInfo, endpoint: TcpEndpoint) -> bool:
+    """Whether nothing that the container listens on can be had at that port."""
+    return not (info.host_network or _is_shared(spec) or publishes(info, endpoint))
+
+
+def publishing_hint(endpoint: TcpEndpoint) -> str:
+    """What lets the port lead into a container."""
+    return f"add '-p {endpoint.host}:{{port}}:PORT' with the port that it listens on, or '--network host'"
+
+
+def listening_places(info: ContainerInfo) -> str | None:
+    """What the container's processes listen on, for people; None where we may not look."""
+    try:
+        found = tree.listeners_of(processes_of(info))
+    except psutil.AccessDenied:
+        return None
+    return ", ".join(sorted({str(listener) for listener in found})) or "no port"
+
+
+def processes_of(info: ContainerInfo) -> list[psutil.Process]:
+    """The processes of a running container of this machine: its first one and all that descend from it."""
+    if info.pid is None:
+        return []
+    return tree.members(lambda _: False, roots={info.pid}, born_after=info.started_at or 0.0)
+
+
+def _is_shared(spec: ContainerSpec) -> bool:
+    return spec.network_mode is not None and spec.network_mode.mode in _SHARED
