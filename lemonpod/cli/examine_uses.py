@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lemonpod.cli.check import Check
 from lemonpod.cli.examine_containers import container_checks
@@ -17,6 +18,8 @@ from lemonpod.launch.argv.split import ContainerCommand, split
 from lemonpod.launch.container import ContainerSpec, Runtime
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.select import select_block
+
+_ANY: Final = "any"  # in place of an image that only a model names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +56,12 @@ def use_of_manifest(manifest: Manifest, facts: HostFacts) -> Use | None:
     if command is None or not command.direct:
         return None
     said = tuple(option for option in command.options if "{" not in option.value)
+    named = "{" not in command.image
     try:
-        return _use(manifest.recipe, replace(command, options=said))
+        use = _use(manifest.recipe, replace(command, options=said, image=command.image if named else _ANY))
     except OnlyByCliError:
         return None
+    return use if named else replace(use, spec=replace(use.spec, image=command.image))
 
 
 def use_checks(uses: Iterable[Use], machine: Machine) -> Iterator[Check]:
