@@ -71,13 +71,13 @@ def node(mode: int, gid: int = RENDER, path: str = "/dev/kfd") -> DeviceNode:
 # --- devices
 
 
-@pytest.mark.parametrize("engine", [ROOTFUL, ROOTLESS, DOCKER_ENGINE])
-def test_a_missing_device_is_named(tmp_path: Path, engine: Engine) -> None:  # C11
+@pytest.mark.parametrize("asked", [ROOTFUL, ROOTLESS, DOCKER_ENGINE])
+def test_a_missing_device_is_named(tmp_path: Path, asked: Engine) -> None:  # C11
     (tmp_path / "dev/dri").mkdir(parents=True)
     (tmp_path / "dev/dri/renderD128").symlink_to("/dev/null")
-    line = f"{engine.runtime} run --device /dev/kfd --device /dev/dri i"
+    line = f"{asked.runtime} run --device /dev/kfd --device /dev/dri i"
 
-    check = finding(line, engine, tmp_path)
+    check = finding(line, asked, tmp_path)
     assert (check.name, check.found) == ("recipe r", "/dev/kfd does not exist")
     assert "modprobe amdgpu" in (check.fix or "")
 
@@ -149,7 +149,7 @@ def test_cdi_names_that_no_spec_declares(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "engine", "why"),
+    ("line", "asked", "why"),
     [
         ("podman run -v /no/such:/m i", ROOTFUL, "it cannot be mounted"),
         ("podman run --mount type=bind,src=/no/such,dst=/m i", ROOTFUL, "it cannot be mounted"),
@@ -157,8 +157,8 @@ def test_cdi_names_that_no_spec_declares(tmp_path: Path) -> None:
         ("docker run --mount type=bind,src=/no/such,dst=/m i", DOCKER_ENGINE, "it cannot be mounted"),
     ],
 )
-def test_a_mount_of_nothing(tmp_path: Path, line: str, engine: Engine, why: str) -> None:  # C13
-    check = finding(line, engine, tmp_path)
+def test_a_mount_of_nothing(tmp_path: Path, line: str, asked: Engine, why: str) -> None:  # C13
+    check = finding(line, asked, tmp_path)
 
     assert check.found == f"/no/such does not exist: {why}"
     assert check.fix == "mkdir -p /no/such, or correct the mount"

@@ -19,8 +19,10 @@ from lemonpod.cli.examine_engines import (
     find_engine,
     rootless_checks,
 )
+from lemonpod.drivers.runtimes import Place
 from lemonpod.host.containers import Cgroups
 from lemonpod.host.user import User
+from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.container import Runtime
 from tests.fakes.daemon import DOCKER, PODMAN, daemon
 from tests.users import NOBODY, bound_by_modes, open_folder
@@ -41,8 +43,7 @@ def machine(tmp_path: Path, user: User = ROOT, *programs: str, **environ: str) -
 
 
 def examined(runtime: Runtime, url: str | None, here: Machine) -> tuple[Engine, Check]:
-    engine, (check,) = find_engine(runtime, url, None, here)
-    return engine, check
+    return find_engine(Place(runtime=runtime, program=runtime, connection=Connection(url=url)), here)
 
 
 def put(root: Path, path: str, text: str = "") -> Path:
@@ -103,7 +104,7 @@ def test_an_engine_behind_ssh_is_left_to_its_program(tmp_path: Path) -> None:
     engine, check = examined(Runtime.DOCKER, "ssh://far", machine(tmp_path, ROOT, "docker"))
 
     assert check.ok
-    assert check.found.endswith(f"it is left to {tmp_path}/bin/docker")
+    assert check.found.endswith("it is left to docker")
     assert not engine.local
 
 
