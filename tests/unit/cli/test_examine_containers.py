@@ -145,6 +145,22 @@ def test_cdi_names_that_no_spec_declares(tmp_path: Path) -> None:
     assert "/etc/cdi/bad.json: it is no CDI spec" in check.found
 
 
+def test_gpus_of_docker_need_a_hook_or_a_spec(tmp_path: Path) -> None:
+    line = "docker run --gpus all i"
+
+    check = finding(line, DOCKER_ENGINE, tmp_path)
+    assert check.found.startswith(
+        "'--gpus' is asked for, and neither nvidia-container-runtime-hook nor a CDI"
+    )
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvidia-container-runtime-hook").touch(mode=0o755)
+    assert checks(line, DOCKER_ENGINE, tmp_path) == []
+    (tmp_path / "bin/nvidia-container-runtime-hook").unlink()
+    (tmp_path / "etc/cdi").mkdir(parents=True)
+    (tmp_path / "etc/cdi/x.yaml").write_text("kind: nvidia.com/gpu\ndevices: [{name: all}]")
+    assert checks(line, DOCKER_ENGINE, tmp_path) == []
+
+
 # --- mounts
 
 
@@ -250,7 +266,7 @@ def test_of_another_machine_nothing_is_examined(tmp_path: Path) -> None:
 def test_images(tmp_path: Path, runtime: Runtime) -> None:
     there: dict[str, Any] = {
         "/v4.0.0/libpod/images/h:5000/a/b:1/exists": None,
-        "/v1.41/images/h:5000/a/b:1/json": {},
+        "/images/h:5000/a/b:1/json": {},
     }
     path = tmp_path / "s"
     engine = replace(ROOTFUL, runtime=runtime, address=Address(f"unix://{path}", "--url"))

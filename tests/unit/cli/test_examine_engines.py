@@ -137,7 +137,7 @@ def test_an_engine_that_answers(tmp_path: Path) -> None:
     info = {
         "host": {
             "cgroupVersion": "v2",
-            "cgroupControllers": ["memory", "pids"],
+            "cgroupControllers": ["memory", "blkio"],
             "ociRuntime": {"name": "crun"},
             "security": {"rootless": True, "selinuxEnabled": True},
         }
@@ -149,7 +149,7 @@ def test_an_engine_that_answers(tmp_path: Path) -> None:
     assert check.ok
     assert check.found == f"unix://{tmp_path}/s (--url) answers: API 5.4.2, rootless"
     assert (engine.rootless, engine.local, engine.oci_runtime, engine.labels) == (True, True, "crun", True)
-    assert engine.limits == Cgroups(2, frozenset({"memory", "pids"}))
+    assert engine.limits == Cgroups(2, frozenset({"memory", "io"}))
 
 
 def test_what_docker_says_of_itself(tmp_path: Path) -> None:
@@ -161,12 +161,13 @@ def test_what_docker_says_of_itself(tmp_path: Path) -> None:
         "PidsLimit": False,
     }
     put(tmp_path / "root", "sys/fs/selinux/enforce", "1")
-    with daemon(tmp_path / "s", DOCKER, {DOCKER_INFO: info}):
+    with daemon(tmp_path / "s", DOCKER, {DOCKER_INFO: info}) as paths:
         engine, check = examined(Runtime.DOCKER, f"unix://{tmp_path}/s", machine(tmp_path))
 
     assert check.ok
     assert (engine.rootless, engine.labels, engine.oci_runtime) == (True, False, "runc")
-    assert engine.limits == Cgroups(2, frozenset({"memory"}))
+    assert engine.limits == Cgroups(2, frozenset({"memory", "io"}))
+    assert not any(path.startswith("/v1.") for path in paths)  # docker 29 refuses what is before 1.44: C17
 
 
 @pytest.mark.parametrize(
