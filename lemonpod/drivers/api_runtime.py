@@ -24,8 +24,9 @@ from lemonpod.drivers.container_errors import (
 from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
 from lemonpod.drivers.streams import Demultiplexer
 from lemonpod.errors import EngineError, SpawnError
+from lemonpod.launch.argv.flags import StopVerb
+from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import ContainerSpec, Platform
-from lemonpod.launch.plan import ContainerStop, StopVerb
 
 _SETUP_TIMEOUT: Final = 600.0
 """For create and start: with `:U` or `:Z` the engine goes over every file of a mount first."""

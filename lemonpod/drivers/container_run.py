@@ -87,7 +87,7 @@ class ContainerRun:
             self._file.remove(number)
 
     def holds(self, container: str, marks: Mapping[str, str], *, dead: Collection[str]) -> bool:
-        """Whether a server that runs, this one too, has that container; `dead` are runs known to have ended."""
+        """Whether a server that runs, this one too, has that container; `dead` are runs known as ended."""
         return is_held(container, marks, living_runs(self._folder, CONTAINERS), dead)
 
     async def sweep(self) -> None:
@@ -136,7 +136,7 @@ def place_of(record: Json) -> Place | None:
 
 
 def instance_id(folder: Path, *, make: bool = False) -> str:
-    """The id of a state folder for ever; empty where it has none, unless one is to be made. Raises OSError."""
+    """The id of a state folder for ever; empty where it has none and none is to be made. Raises OSError."""
     path = folder / _INSTANCE
     with suppress(FileNotFoundError):
         if found := path.read_text().strip():
