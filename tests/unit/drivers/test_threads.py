@@ -16,7 +16,7 @@ async def test_outcomes_come_back_and_no_thread_stays() -> None:
     names = await asyncio.gather(*(threads.run(lambda: threading.current_thread().name) for _ in range(3)))
     assert sorted(names) == ["test-1", "test-2", "test-3"]
     with pytest.raises(KeyError):
-        await threads.run(lambda: {}["x"])
+        await threads.run(lambda: dict[str, int]()["x"])
     await threads.aclose()
     assert set(threading.enumerate()) <= before
 
