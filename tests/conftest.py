@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ("tests.lab.fixtures",)
+
 _KEPT = {"PATH", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "CI"}
 
 

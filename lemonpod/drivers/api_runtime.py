@@ -6,10 +6,12 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
+from lemonpod.contract.image import parse_image
 from lemonpod.drivers import records
 from lemonpod.drivers.address import Address
 from lemonpod.drivers.calls import READ_TIMEOUT, Answer, Calls, Client
@@ -19,25 +21,38 @@ from lemonpod.drivers.container_errors import (
     no_such_container,
     no_such_image,
     not_running,
+    pull_error,
     refusal,
 )
 from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
-from lemonpod.drivers.streams import Demultiplexer
-from lemonpod.errors import EngineError, SpawnError
+from lemonpod.drivers.streams import Demultiplexer, PullProgress, complaint, json_objects
+from lemonpod.errors import EngineError, ImageError, PullError, SpawnError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
-from lemonpod.launch.container import ContainerSpec, Platform
+from lemonpod.launch.container import ContainerSpec, Platform, PullPolicy, Runtime
 
 _SETUP_TIMEOUT: Final = 600.0
 """For create and start: with `:U` or `:Z` the engine goes over every file of a mount first."""
 _REMOVAL_TIMEOUT: Final = 30.0
 _POLL_INTERVAL: Final = 0.05
+DOCKER_HUB: Final = "docker.io"
 _NO_LOG: Final = b"(the log driver of this container keeps no log to read)\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """How an engine is asked to fetch an image."""
+
+    calls: Calls
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiRuntime(ABC):
     """A ContainerRuntime in what podman and docker have in common."""
 
+    program: ClassVar[Runtime]
     stop_grace: ClassVar[str]
     """What the query of a stop calls its seconds."""
     forever: ClassVar[str]
@@ -46,6 +61,7 @@ class ApiRuntime(ABC):
     """What the query of a removal has to say for no stop signal, and no waiting."""
 
     def __init__(self, address: Address) -> None:
+        self._address = address
         self._calls = Calls(address, self._connect)
 
     @abstractmethod
@@ -57,6 +73,10 @@ class ApiRuntime(ABC):
         """The query and the body."""
 
     @abstractmethod
+    def _pull_request(self, reference: str, policy: PullPolicy, platform: Platform | None) -> PullRequest:
+        """May ask the engine; raises PullError."""
+
+    @abstractmethod
     def _log_is_framed(self, record: records.Json) -> bool:
         """Whether the log of the container comes in frames."""
 
@@ -64,18 +84,41 @@ class ApiRuntime(ABC):
         answer = self._calls.ask("GET", f"/images/{quote(reference, safe='/:@')}/json")
         if no_such_image(answer.status, answer.message):
             return None
-        found = records.image_info(_accepted(answer, f"cannot inspect the image {reference}").json())
+        found = records.image_info(accepted(answer, f"cannot inspect the image {reference}").json())
         return found if platform is None or records.is_for(found.platform, platform) else None
+
+    def pull(
+        self,
+        reference: str,
+        *,
+        policy: PullPolicy,
+        platform: Platform | None,
+        received: Callable[[int, int | None], None],
+        halt: Halt,
+    ) -> None:
+        if policy is PullPolicy.MISSING and self.image(reference, platform) is not None:
+            return  # without a word to the registry, which may have lost what a digest names
+        asked = self._pull_request(reference, policy, platform)
+        progress = PullProgress()
+        with asked.calls.stream("POST", asked.path, halt, query=asked.query, headers=asked.headers) as stream:
+            if stream.status >= 400:
+                raise self._pull_error(reference, stream.whole().message)
+            for event in json_objects(stream):
+                if (reason := complaint(event)) is not None:
+                    raise self._pull_error(reference, reason)
+                if progress.hear(event):
+                    received(progress.done, progress.total)
+        self._check_pulled(reference, platform)
 
     def create(self, spec: ContainerSpec, labels: Mapping[str, str]) -> str:
         query, body = self._create_request(replace(spec, labels={**spec.labels, **labels}))
         answer = self._calls.ask("POST", "/containers/create", query=query, body=body, timeout=_SETUP_TIMEOUT)
         what = f"cannot create the container {spec.name or f'of {spec.image}'}"
-        return str(_accepted(answer, what, SpawnError).json()["Id"])
+        return str(accepted(answer, what, SpawnError).json()["Id"])
 
     def start(self, container: str) -> None:
-        answer = self._calls.ask("POST", f"{_path(container)}/start", timeout=_SETUP_TIMEOUT)
-        _accepted(answer, f"cannot start the container {container}", SpawnError)
+        answer = self._calls.ask("POST", f"{container_path(container)}/start", timeout=_SETUP_TIMEOUT)
+        accepted(answer, f"cannot start the container {container}", SpawnError)
 
     def inspect(self, container: str) -> ContainerInfo | None:
         record = self._record(container)
@@ -85,7 +128,7 @@ class ApiRuntime(ABC):
         filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
         query = {"all": "true", "filters": json.dumps(filters)}
         answer = self._calls.ask("GET", "/containers/json", query=query)
-        found = map(records.listed, _accepted(answer, "cannot list the containers").json())
+        found = map(records.listed, accepted(answer, "cannot list the containers").json())
         return [one for one in found if labels.items() <= one.labels.items()]
 
     def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
@@ -93,7 +136,7 @@ class ApiRuntime(ABC):
         if record is None:
             return
         query = {"follow": "true", "stdout": "true", "stderr": "true"}
-        with self._calls.stream("GET", f"{_path(container)}/logs", halt, query=query) as stream:
+        with self._calls.stream("GET", f"{container_path(container)}/logs", halt, query=query) as stream:
             if stream.status >= 400:
                 self._without_log(container, stream.whole(), write)
                 return
@@ -103,37 +146,37 @@ class ApiRuntime(ABC):
                     write(written)
 
     def wait(self, container: str, halt: Halt) -> None:
-        with self._calls.stream("POST", f"{_path(container)}/wait", halt) as stream:
+        with self._calls.stream("POST", f"{container_path(container)}/wait", halt) as stream:
             answer = stream.whole()
         if no_such_container(answer.status, answer.message):
             return
         try:
-            _accepted(answer, f"cannot wait for the container {container}").json()
+            accepted(answer, f"cannot wait for the container {container}").json()
         except ValueError:  # the head was sent at once, and the engine closed in good order before the end
             raise self._calls.hung_up() from None
 
     def stop(self, container: str, timeout: int) -> None:
         query = {self.stop_grace: str(timeout)}
         answer = self._calls.ask(
-            "POST", f"{_path(container)}/stop", query=query, timeout=READ_TIMEOUT + timeout
+            "POST", f"{container_path(container)}/stop", query=query, timeout=READ_TIMEOUT + timeout
         )
         if not _has_ended(answer):
-            _accepted(answer, f"cannot stop the container {container}")
+            accepted(answer, f"cannot stop the container {container}")
 
     def kill(self, container: str, signal: str) -> None:
-        answer = self._calls.ask("POST", f"{_path(container)}/kill", query={"signal": signal})
+        answer = self._calls.ask("POST", f"{container_path(container)}/kill", query={"signal": signal})
         if not _has_ended(answer):
-            _accepted(answer, f"cannot send {signal} to the container {container}")
+            accepted(answer, f"cannot send {signal} to the container {container}")
 
     def remove(self, container: str) -> None:
         query = {"force": "true", "v": "true", **self.at_once}
         give_up_at = time.monotonic() + _REMOVAL_TIMEOUT
-        answer = self._calls.ask("DELETE", _path(container), query=query)
+        answer = self._calls.ask("DELETE", container_path(container), query=query)
         while being_removed(answer.message) and time.monotonic() < give_up_at:
             time.sleep(_POLL_INTERVAL)
-            answer = self._calls.ask("DELETE", _path(container), query=query)
+            answer = self._calls.ask("DELETE", container_path(container), query=query)
         if not no_such_container(answer.status, answer.message):
-            _accepted(answer, f"cannot remove the container {container}")
+            accepted(answer, f"cannot remove the container {container}")
 
     def carry_out(self, stop: ContainerStop) -> None:
         """All containers have their turn, also after one that failed."""
@@ -149,12 +192,28 @@ class ApiRuntime(ABC):
     def close(self) -> None:
         self._calls.close()
 
+    def _pull_error(self, reference: str, reason: str) -> EngineError:
+        return pull_error(reference, reason, f"{self.program} login {_registry(reference)}")
+
+    def _check_pulled(self, reference: str, platform: Platform | None) -> None:
+        """A pull that ended well may have brought an image for another platform, or none."""
+        if self.image(reference, platform) is not None:
+            return
+        other = self.image(reference)
+        if other is None:
+            reason = "the engine told of no error, and it is not there"
+            raise PullError(f"cannot pull {reference}: {reason}", hint="the engine's log may say more")
+        reason = f"the registry has it for {other.platform}, not for {platform}"
+        raise PullError(
+            f"cannot pull {reference}: {reason}", hint="leave --platform out, or name another image"
+        )
+
     def _carry_out(self, stop: ContainerStop, container: str) -> None:
-        method, path = "POST", f"{_path(container)}/{stop.verb.value}"
+        method, path = "POST", f"{container_path(container)}/{stop.verb.value}"
         query: dict[str, str] = {} if stop.signal is None else {"signal": stop.signal}
         timeout: float | None = READ_TIMEOUT
         if stop.verb is StopVerb.REMOVE:
-            method, path = "DELETE", _path(container)
+            method, path = "DELETE", container_path(container)
             query |= {"force": _word(stop.force), "v": _word(stop.volumes)}
         if stop.verb is not StopVerb.KILL:
             grace = stop.timeout
@@ -166,23 +225,24 @@ class ApiRuntime(ABC):
         answer = self._calls.ask(method, path, query=query, timeout=timeout)
         may_be_gone = stop.ignore or (stop.verb is StopVerb.REMOVE and stop.force)
         if not (may_be_gone and no_such_container(answer.status, answer.message)):
-            _accepted(answer, f"cannot {stop.verb.value} the container {container}")
+            accepted(answer, f"cannot {stop.verb.value} the container {container}")
 
     def _record(self, container: str) -> records.Json | None:
-        answer = self._calls.ask("GET", f"{_path(container)}/json")
+        answer = self._calls.ask("GET", f"{container_path(container)}/json")
         if no_such_container(answer.status, answer.message):
             return None
-        record: records.Json = _accepted(answer, f"cannot inspect the container {container}").json()
+        record: records.Json = accepted(answer, f"cannot inspect the container {container}").json()
         return record if records.is_named(record, container) else None
 
     def _without_log(self, container: str, answer: Answer, write: Callable[[bytes], None]) -> None:
         if keeps_no_log(answer.message):
             write(_NO_LOG)
         elif not no_such_container(answer.status, answer.message):
-            _accepted(answer, f"cannot read the log of the container {container}")
+            accepted(answer, f"cannot read the log of the container {container}")
 
 
-def _accepted(answer: Answer, what: str, otherwise: type[EngineError] = EngineError) -> Answer:
+def accepted(answer: Answer, what: str, otherwise: type[EngineError] = EngineError) -> Answer:
+    """The answer, unless it is a refusal of `what`, which it raises."""
     if answer.ok:
         return answer
     raise refusal(what, answer.message, otherwise)
@@ -196,5 +256,13 @@ def _word(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-def _path(container: str) -> str:
+def _registry(reference: str) -> str:
+    try:
+        return parse_image(reference).registry or DOCKER_HUB
+    except ImageError:
+        return DOCKER_HUB
+
+
+def container_path(container: str) -> str:
+    """The path of one container in the API, by its name or id."""
     return f"/containers/{quote(container, safe='')}"

@@ -162,6 +162,11 @@ class Calls:
             raise unavailable(self._address, error) from error
 
 
+def is_tls(address: Address) -> bool:
+    """Whether the engine at the address speaks TLS."""
+    return address.tls is not None or address.url.startswith("https://")
+
+
 def secure(session: requests.Session, address: Address) -> None:
     """Have `session` use the address's TLS files, and nothing of the environment: no proxy is between us."""
     session.trust_env = False

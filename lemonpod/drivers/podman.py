@@ -3,41 +3,114 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from lemonpod.contract.image import parse_image
 from lemonpod.drivers import records
 from lemonpod.drivers.address import Address
-from lemonpod.drivers.api_runtime import ApiRuntime
-from lemonpod.drivers.calls import Client, secure
+from lemonpod.drivers.api_runtime import ApiRuntime, PullRequest, accepted
+from lemonpod.drivers.calls import Calls, Client, is_tls, secure
+from lemonpod.drivers.local import is_local
 from lemonpod.drivers.podman_body import podman_create
-from lemonpod.launch.container import ContainerSpec
+from lemonpod.drivers.runtime import RuntimeInfo, Usage
+from lemonpod.errors import ImageError, RuntimeUnavailableError
+from lemonpod.launch.container import ContainerSpec, Platform, PullPolicy, Runtime
 
-_PLAIN: Final = MappingProxyType({"unix": "unix", "https": "http"})
-"""What podman-py is told for a scheme: it makes no difference between http and https until it asks."""
+if TYPE_CHECKING:
+    from podman.api.client import APIClient
+
+_TELLS_BYTES: Final = 5
+"""The version whose own pull tells of bytes when asked to; before, only its imitation of docker's does."""
 
 
 class PodmanRuntime(ApiRuntime):
-    """The podman service at an address. No connection is made before the first call."""
+    """The podman service at an address. No connection is made before the first call.
 
+    The service logs in to registries with what it finds itself, in the auth file of its user.
+    """
+
+    program = Runtime.PODMAN
     stop_grace = "timeout"
     forever = str(2**31 - 1)
     at_once = MappingProxyType({"timeout": "0"})
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        self._address = address
+        self._like_docker = Calls(address, self._connect_like_docker)
+
+    def info(self) -> RuntimeInfo:
+        answer = self._calls.ask("GET", "/info")
+        if answer.status == 404:
+            text = f"what answers at {self._address} is not podman"
+            raise RuntimeUnavailableError(text, hint=f"correct {self._address.origin}")
+        said = accepted(answer, "cannot ask podman about itself").json()
+        host, version = said.get("host") or {}, said.get("version") or {}
+        return RuntimeInfo(
+            runtime=self.program,
+            version=str(version.get("Version") or ""),
+            api_version=str(version.get("APIVersion") or ""),
+            rootless=bool((host.get("security") or {}).get("rootless")),
+            local=is_local(self._address, host.get("kernel")),
+        )
+
+    def usage(self, container: str) -> Usage:
+        query = {"containers": container, "stream": "false"}
+        answer = self._calls.ask("GET", "/containers/stats", query=query)
+        # Rootless without cgroups v2 it cannot tell, and of one that is gone nobody can.
+        return records.podman_usage(answer.json()) if answer.ok else records.UNKNOWN_USAGE
+
+    def close(self) -> None:
+        super().close()
+        self._like_docker.close()
 
     def _connect(self) -> Client:
+        api = self._client()
+        return self._rooted(api, api.path_prefix)
+
+    def _connect_like_docker(self) -> Client:
+        api = self._client()
+        return self._rooted(api, api.compatible_prefix)
+
+    def _client(self) -> APIClient:
         from podman.api.client import APIClient
 
         scheme, _, place = self._address.url.partition("://")
-        api = APIClient(base_url=f"{_PLAIN.get(scheme, 'http')}://{place}")
+        # podman-py knows no https: to it a session over TCP is for both.
+        api = APIClient(base_url=f"{'unix' if scheme == 'unix' else 'http'}://{place}")
         secure(api, self._address)
-        secured = scheme == "https" or self._address.tls is not None
-        return Client(api, f"http{'s' if secured else ''}://{api.base_url.netloc}/v{api.version}/libpod")
+        return api
+
+    def _rooted(self, api: APIClient, prefix: str) -> Client:
+        scheme = "https" if is_tls(self._address) else "http"
+        return Client(api, f"{scheme}://{api.base_url.netloc}{prefix.rstrip('/')}")
 
     def _create_request(self, spec: ContainerSpec) -> tuple[dict[str, str], dict[str, Any]]:
         return podman_create(spec)
 
+    def _pull_request(self, reference: str, policy: PullPolicy, platform: Platform | None) -> PullRequest:
+        """Podman before 5 resolves a short name only where it tells of no bytes."""
+        if policy is not PullPolicy.NEWER and _is_whole(reference) and self._major() < _TELLS_BYTES:
+            query = {"fromImage": reference}
+            if platform is not None:
+                query["platform"] = str(platform)
+            return PullRequest(calls=self._like_docker, path="/images/create", query=query)
+        query = {"reference": reference, "policy": policy.value, "compatMode": "true"}
+        if platform is not None:
+            said = {"OS": platform.os, "Arch": platform.arch, "Variant": platform.variant}
+            query |= {name: value for name, value in said.items() if value is not None}
+        return PullRequest(calls=self._calls, path="/images/pull", query=query)
+
+    def _major(self) -> int:
+        version = accepted(self._calls.ask("GET", "/version"), "cannot ask podman its version").json()
+        return int(version["Version"].partition(".")[0])
+
     def _log_is_framed(self, record: records.Json) -> bool:
         return True  # of a container with a terminal, too
+
+
+def _is_whole(reference: str) -> bool:
+    """Whether it names a registry, so that nothing is to be resolved."""
+    try:
+        return parse_image(reference).registry is not None
+    except ImageError:
+        return False

@@ -11,7 +11,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from lemonpod.drivers.runtime import ContainerInfo, ImageInfo, Listed, Published
+from lemonpod.drivers.runtime import ContainerInfo, ImageInfo, Listed, Published, Usage
 from lemonpod.launch.container import Platform
 
 Json: TypeAlias = Mapping[str, Any]
@@ -19,8 +19,12 @@ Json: TypeAlias = Mapping[str, Any]
 _RUNNING: Final = frozenset({"running", "paused", "stopping"})
 """The words of a state in which there is a process. Docker's `restarting` is the time between two."""
 _STOP_TIMEOUT: Final = 10  # in both, where a container was given none
+_NANO: Final = 10**9
+_REGAINED: Final = ("inactive_file", "total_inactive_file")  # in cgroups v2, and in v1
 _ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - as docker writes what podman leaves empty
 _ARCHITECTURES: Final = MappingProxyType({"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64"})
+
+UNKNOWN_USAGE: Final = Usage(cpu_seconds=None, memory_bytes=None, processes=None)
 
 
 def container_info(record: Json) -> ContainerInfo:
@@ -86,6 +90,22 @@ def image_info(record: Json) -> ImageInfo:
     )
 
 
+def podman_usage(record: Json) -> Usage:
+    """Of `GET /libpod/containers/stats` of one container."""
+    measured: Json = next(iter(record.get("Stats") or ()), {})
+    return _usage(measured.get("PIDs"), measured.get("CPUNano"), measured.get("MemUsage"))
+
+
+def docker_usage(record: Json) -> Usage:
+    """Of `GET /containers/{id}/stats`; without the pages that would be given back, as docker shows it."""
+    memory: Json = record.get("memory_stats") or {}
+    details: Json = memory.get("stats") or {}
+    regained = next((details[name] for name in _REGAINED if name in details), 0)
+    cpu = ((record.get("cpu_stats") or {}).get("cpu_usage") or {}).get("total_usage")
+    processes = (record.get("pids_stats") or {}).get("current")
+    return _usage(processes, cpu, max(0, (memory.get("usage") or 0) - regained))
+
+
 def is_for(image: Platform, wanted: Platform) -> bool:
     """Whether an image of one platform is what was asked for; what is not said on either side may be that."""
     return all(
@@ -100,6 +120,15 @@ def is_for(image: Platform, wanted: Platform) -> bool:
 
 def _architecture(name: str | None) -> str | None:
     return None if name is None else _ARCHITECTURES.get(name, name)
+
+
+def _usage(processes: int | None, cpu_nanoseconds: int | None, memory: int | None) -> Usage:
+    """Where there is no process both engines say zero to all, and so they do where they cannot measure."""
+    return Usage(
+        cpu_seconds=cpu_nanoseconds / _NANO if cpu_nanoseconds else None,
+        memory_bytes=memory or None,
+        processes=processes or None,
+    )
 
 
 def _labels(found: Json | None) -> Mapping[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 _HEADER: Final = 8  # one byte of which stream, three of nothing, four of length
 _MAX_LINE: Final = 1 << 20
+_DOWNLOADING: Final = "Downloading"
+_DOWNLOADED: Final = frozenset({"Verifying Checksum", "Download complete", "Extracting", "Pull complete"})
 
 
 class Demultiplexer:
@@ -36,23 +38,52 @@ class Demultiplexer:
         return b"".join(written)
 
 
-class JsonObjects:
-    """The objects of a stream of JSON lines."""
+def json_objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The objects of a stream of JSON lines, each as soon as it is whole; a line that is none is skipped."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > _MAX_LINE:
+            rest = b""
+        yield from filter(None, map(_object, lines))
+    yield from filter(None, [_object(rest)])
+
+
+class PullProgress:
+    """What the events of a pull add up to; docker's form, which podman speaks where it is asked to."""
 
     def __init__(self) -> None:
-        self._line = b""
+        self._layers: dict[str, tuple[int, int]] = {}
 
-    def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """Those that are whole now; a line that is no object is skipped."""
-        *lines, self._line = (self._line + chunk).split(b"\n")
-        if len(self._line) > _MAX_LINE:
-            self._line = b""
-        yield from filter(None, map(_object, lines))
+    def hear(self, event: Mapping[str, Any]) -> bool:
+        """Note what an event says; False if it says nothing of bytes."""
+        layer, said = event.get("id"), event.get("progressDetail")
+        if not isinstance(layer, str) or not isinstance(said, dict):
+            return False
+        if event.get("status") == _DOWNLOADING and isinstance(said.get("current"), int):
+            self._layers[layer] = said["current"], said.get("total") or 0
+        elif event.get("status") in _DOWNLOADED and layer in self._layers:
+            done, total = self._layers[layer]
+            self._layers[layer] = max(done, total), total
+        else:
+            return False
+        return True
 
-    def end(self) -> Iterator[dict[str, Any]]:
-        """The last one, which may be without an end of line."""
-        line, self._line = self._line, b""
-        yield from filter(None, [_object(line)])
+    @property
+    def done(self) -> int:
+        return sum(done for done, _ in self._layers.values())
+
+    @property
+    def total(self) -> int | None:
+        """Of the layers that have begun: no engine knows of the others. None before the first."""
+        return sum(total for _, total in self._layers.values()) or None
+
+
+def complaint(event: Mapping[str, Any]) -> str | None:
+    """Why a pull has failed, where an event says so."""
+    detail = event.get("errorDetail")
+    said = (detail.get("message") if isinstance(detail, dict) else None) or event.get("error")
+    return None if said is None else str(said)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
