@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lemonpod.config import Folders, Settings, home_folder, load_settings
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
@@ -19,6 +20,10 @@ from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.hub import hub_dir
 from lemonpod.models.registry import ModelRegistry
+
+if TYPE_CHECKING:
+    from lemonpod.engine.api import Adopter
+    from lemonpod.engine.pool import Pool
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +76,7 @@ def shipped_manifests() -> Path:
 
 async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.broker.ports import PortBroker
+    from lemonpod.drivers.container import ContainerDriver
     from lemonpod.drivers.process import ProcessDriver
     from lemonpod.engine.api import InstanceState
     from lemonpod.engine.pool import Pool
@@ -80,9 +86,11 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
 
     end = asyncio.Event()
     inventory = make_inventory(settings, environ)
-    driver = ProcessDriver(settings.folders.cache / "lemonpod", environ, settings.engine)
+    state = settings.folders.cache / "lemonpod"
+    processes = ProcessDriver(state, environ, settings.engine)
+    containers = ContainerDriver(state, environ, settings.engine)
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
-    pool = Pool(inventory, [driver], ports, settings.engine)
+    pool = Pool(inventory, [processes, containers], ports, settings.engine)
 
     def on_signal(number: int) -> None:
         # Whoever asks twice does not want to wait. A closing terminal asks twice by itself: shell and kernel.
@@ -97,12 +105,15 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, on_signal, number)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(driver.aclose)
-        for line in await driver.reclaim(at_once=end):
-            log.warning("ended what an earlier server left: %s", line)
+        for driver in (processes, containers):
+            stack.push_async_callback(driver.aclose)
+            for line in await driver.reclaim(at_once=end):
+                log.warning("%s", line)
+        stack.push_async_callback(pool.aclose)
+        await _adopt(containers, pool, inventory)
         app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
-        stack.push_async_callback(pool.aclose)
+        stack.push_async_callback(pool.aclose)  # before the edge: engines that end answer what waits
         await inventory.ready()
         watcher = Watcher(inventory)
         await watcher.start()
@@ -113,3 +124,14 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         await end.wait()
         running_engines = [s for s in pool.statuses() if s.state is not InstanceState.FAILED]
         log.info("ending: %d engine(s) to stop", len(running_engines))
+
+
+async def _adopt(driver: Adopter, pool: Pool, inventory: Inventory) -> None:
+    """Go on with the engines that outlived an earlier server, and end the rest of them."""
+    if not (found := driver.adoptable()):
+        return
+    await inventory.ready()
+    for one in found:
+        await pool.adopt(one)
+    for line in await driver.settle():
+        log.warning("%s", line)

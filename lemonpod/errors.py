@@ -12,6 +12,7 @@ LemonpodError
 │   ├─ PlatformNotSupportedError
 │   ├─ ReservedArgError
 │   ├─ CheckpointNotFoundError
+│   ├─ UnpinnedImageError       the operator wants digests, and an image is named without one
 │   └─ ArgvError                a command line of podman or docker that they would refuse
 │       └─ OnlyByCliError       one that they would run, and that cannot be said over their API
 ├─ NoPortError                  every port of the range is taken
@@ -136,6 +137,10 @@ class ReservedArgError(LaunchError):
 
 class CheckpointNotFoundError(LaunchError):
     code = "checkpoint_not_found"
+
+
+class UnpinnedImageError(LaunchError):
+    code = "image_unpinned"
 
 
 class ArgvError(LaunchError):

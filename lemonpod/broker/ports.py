@@ -20,7 +20,9 @@ LOOPBACK: Final = "127.0.0.1"
 class PortLease:
     """The right to one port. Leaving the `with` block, or `release`, gives it back."""
 
-    def __init__(self, broker: PortBroker, port: int, held: socket.socket, sign: socket.socket) -> None:
+    def __init__(
+        self, broker: PortBroker, port: int, held: socket.socket | None, sign: socket.socket
+    ) -> None:
         self.port = port
         self._broker = broker
         self._held = held
@@ -28,11 +30,12 @@ class PortLease:
 
     def hand_over(self) -> None:
         """Free the port for the engine that is about to bind it; it stays leased."""
-        self._held.close()
+        if self._held is not None:
+            self._held.close()
 
     def release(self) -> None:
         """Idempotent."""
-        self._held.close()
+        self.hand_over()
         self._sign.close()
         self._broker._give_back(self)
 
@@ -78,6 +81,13 @@ class PortBroker:
             f"{len(self._leases)} leased to engines, {taken} taken by other programs",
             hint="unload a model, or widen the range",
         )
+
+    def lease_held(self, port: int) -> PortLease:
+        """A port that an engine to be adopted listens on already; raises NoPortError where it is leased."""
+        if port in self._leases or (sign := _put_up_sign(port)) is None:
+            raise NoPortError(f"port {port} is leased to another engine")
+        lease = self._leases[port] = PortLease(self, port, None, sign)
+        return lease
 
     def _give_back(self, lease: PortLease) -> None:
         if self._leases.get(lease.port) is lease:

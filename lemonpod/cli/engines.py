@@ -35,13 +35,13 @@ def load(
 ) -> None:
     """Start a model's engine and wait until it is ready."""
     from lemonpod.cli.client import Client
+    from lemonpod.cli.loading import load_and_watch
 
     body: dict[str, Any] = parse_options(option or [])
     body |= {"model_name": model} | ({"save_options": True} if save_options else {})
     started = time.monotonic()
-    with spinner(f"Loading {model}"):
-        answer = Client(host, port, api_key).post("/api/v1/load", body, holding=["model_name"])
-    typer.echo(f"{answer['model_name']} is ready after {time.monotonic() - started:.1f} s")
+    answer = load_and_watch(Client(host, port, api_key), body, model)
+    typer.echo(f"{answer.get('model_name', model)} is ready after {time.monotonic() - started:.1f} s")
 
 
 def unload(
@@ -121,36 +121,55 @@ def status(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Show what the server runs."""
+    """Show what the server runs, and what it uses."""
     from lemonpod.cli.client import Client
 
-    health = Client(host, port, api_key).get("/api/v1/health", holding=["version", "all_models_loaded"])
+    client = Client(host, port, api_key)
+    health = client.get("/api/v1/health", holding=["version", "all_models_loaded"])
+    engines = client.get("/internal/engines", holding=["engines"])["engines"]
     if as_json:
-        print_json(health)
+        print_json({**health, "engines": engines})
         return
     typer.echo(f"lemonpod {health['version']} on {host}:{port}\n")
-    now = time.time()
+    known = {engine["model_name"]: engine for engine in engines}
     failed = health.get("failed_models", [])
+    rows = [
+        _row(item, known.get(item["model_name"], {}), failed=item in failed)
+        for item in [*health["all_models_loaded"], *failed]
+    ]
     print_table(
-        ["MODEL", "RECIPE", "STATUS", "PID", "LAST USED", "WHY"],
-        [
-            (
-                item["model_name"],
-                item.get("recipe"),
-                "failed" if item in failed else item.get("status"),
-                None if item in failed else item.get("pid"),
-                f"{now - item['last_use'] / 1000:.0f} s ago" if item.get("last_use") else None,
-                _first_line(item.get("reason")),
-            )
-            for item in [*health["all_models_loaded"], *failed]
-        ],
+        ["MODEL", "RECIPE", "STATUS", "RUN BY", "PID", "CPU", "MEMORY", "LAST USED", "NOTE"],
+        rows,
         empty="No model is loaded; the first request for one loads it.",
     )
 
 
-def _first_line(reason: str | None) -> str | None:
-    """The cause alone; the engine's last lines follow it, and `lemonpod logs` has them all."""
-    return reason.partition("\n")[0] if reason else None
+def _row(item: Mapping[str, Any], engine: Mapping[str, Any], *, failed: bool) -> tuple[object, ...]:
+    percent, memory, last = engine.get("cpu_percent"), engine.get("memory_bytes"), item.get("last_use")
+    return (
+        item["model_name"],
+        item.get("recipe"),
+        "failed" if failed else "unknown" if engine.get("trouble") else item.get("status"),
+        " ".join(filter(None, (engine.get("driver"), engine.get("container")))),
+        None if failed else item.get("pid"),
+        None if percent is None else f"{percent:.0f} %",
+        None if memory is None else f"{memory / (1 << 20):.0f} MiB",
+        f"{time.time() - last / 1000:.0f} s ago" if last else None,
+        _note(item, engine),
+    )
+
+
+def _note(item: Mapping[str, Any], engine: Mapping[str, Any]) -> str | None:
+    """What matters most: why it failed, what cannot be told, what is being done, why it is run so."""
+    if reason := item.get("reason"):
+        # The cause alone: the engine's last lines follow it, and `lemonpod logs` has them all.
+        return str(reason).partition("\n")[0]
+    if trouble := engine.get("trouble"):
+        return str(trouble)
+    if progress := engine.get("progress"):
+        percent = progress["percent"]
+        return f"{progress['text']}{'' if percent is None else f' ({percent:.0f} %)'}"
+    return f"by its command line: {engine['by_cli']}" if engine.get("by_cli") else None
 
 
 def logs(

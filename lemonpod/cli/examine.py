@@ -6,15 +6,19 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lemonpod import bootstrap
+from lemonpod.cli.check import Check
 from lemonpod.cli.client import Client
-from lemonpod.config import Folders, load_settings
+from lemonpod.cli.examine_engines import Machine
+from lemonpod.cli.examine_uses import use_checks, use_of_manifest, use_of_plan
+from lemonpod.config import Folders, home_folder, load_settings
+from lemonpod.discovery.paths import Scope
 from lemonpod.drivers.spawn import locate
-from lemonpod.errors import ConfigError, LemonpodError, SpawnError
+from lemonpod.errors import ArgvError, ConfigError, LemonpodError, SpawnError
+from lemonpod.host.user import this_user
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.environment import engine_environment
 from lemonpod.launch.plan import LaunchPlan
@@ -23,16 +27,6 @@ from lemonpod.models.hub import hub_dir
 _CONNECT_TIMEOUT: Final = 1.0
 _ANSWER_TIMEOUT: Final = 5.0
 """A server whose first look at the disk is not over yet answers `/live` all the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing looked at."""
-
-    name: str
-    ok: bool
-    found: str
-    fix: str | None = None
 
 
 def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -50,7 +44,9 @@ def examine(folders: Folders, host: str, port: int, environ: Mapping[str, str]) 
     yield _hub(hub)
     inventory = bootstrap.local_inventory(folders, environ)
     yield from _manifests(inventory)
-    yield from _models(inventory, settings.engine.first_port, environ)
+    plans = _plans(inventory, settings.engine.first_port)
+    yield from _models(inventory, plans, environ)
+    yield from _containers(inventory, plans, environ)
     yield _server(host, port)
 
 
@@ -100,7 +96,20 @@ def _manifests(inventory: Inventory) -> Iterator[Check]:
             )
 
 
-def _models(inventory: Inventory, port: int, environ: Mapping[str, str]) -> Iterator[Check]:
+def _plans(inventory: Inventory, port: int) -> dict[str, LaunchPlan | LemonpodError]:
+    """The launch plan of each model, or why there is none."""
+    plans: dict[str, LaunchPlan | LemonpodError] = {}
+    for servable in inventory.servables():
+        try:
+            plans[servable.entry.id] = inventory.plan_now(servable.entry.id, {}, port)
+        except LemonpodError as error:
+            plans[servable.entry.id] = error
+    return plans
+
+
+def _models(
+    inventory: Inventory, plans: Mapping[str, LaunchPlan | LemonpodError], environ: Mapping[str, str]
+) -> Iterator[Check]:
     """Whether each model's launch plan can be made, and its program is there."""
     for problem in inventory.models.problems:
         yield Check(
@@ -110,25 +119,56 @@ def _models(inventory: Inventory, port: int, environ: Mapping[str, str]) -> Iter
             fix=problem.hint or "correct the entry",
         )
     for servable in inventory.servables():
-        name = f"model {servable.entry.id}"
-        try:
-            plan = inventory.plan_now(servable.entry.id, {}, port)
-        except LemonpodError as error:
-            yield Check(
-                name=name,
-                ok=False,
-                found=error.message,
-                fix=error.hint
-                or f"lemonpod manifest plan {servable.entry.recipe} --model {servable.entry.id}",
-            )
+        model, recipe = servable.entry.id, servable.entry.recipe
+        name, plan = f"model {model}", plans[model]
+        if isinstance(plan, LemonpodError):
+            fix = plan.hint or f"lemonpod manifest plan {recipe} --model {model}"
+            yield Check(name=name, ok=False, found=plan.message, fix=fix)
+        elif use := use_of_plan(plan):
+            runs = f"{use.spec.image} by {use.spec.runtime}"
+            yield Check(name=name, ok=True, found=f"{recipe} would run {runs} ({plan.block_path})")
+        else:
+            yield _process(name, plan, environ)
+
+
+def _process(name: str, plan: LaunchPlan, environ: Mapping[str, str]) -> Check:
+    try:
+        program = _program(plan, environ)
+    except SpawnError as error:
+        fix = error.hint or f"correct 'command' in the manifest of {plan.recipe}"
+        return Check(name=name, ok=False, found=error.message, fix=fix)
+    return Check(name=name, ok=True, found=f"{plan.recipe} would run {program} ({plan.block_path})")
+
+
+def _containers(
+    inventory: Inventory, plans: Mapping[str, LaunchPlan | LemonpodError], environ: Mapping[str, str]
+) -> Iterator[Check]:
+    """The containers of all plans, and of manifests without one that somebody put here or registered with."""
+    planned = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
+    uses = [use for plan in planned if (use := use_of_plan(plan))]
+    registered = {servable.entry.recipe for servable in inventory.servables()}
+    for recipe, descriptor in inventory.catalog.descriptors.items():
+        own = descriptor.source.scope is not Scope.SHIPPED or recipe in registered
+        if not own or any(plan.recipe == recipe for plan in planned):
             continue
         try:
-            program = _program(plan, environ)
-        except SpawnError as error:
-            fix = error.hint or f"correct 'command' in the manifest of {plan.recipe}"
-            yield Check(name=name, ok=False, found=error.message, fix=fix)
-        else:
-            yield Check(name=name, ok=True, found=f"{plan.recipe} would run {program} ({plan.block_path})")
+            use = use_of_manifest(descriptor.manifest, inventory.facts)
+        except ArgvError as error:
+            fix = error.hint or f"correct {descriptor.source.path}"
+            yield Check(name=f"recipe {recipe}", ok=False, found=error.message, fix=fix)
+            continue
+        uses += [use] if use else []
+    yield from use_checks(uses, _machine(environ))
+
+
+def _machine(environ: Mapping[str, str]) -> Machine:
+    return Machine(
+        root=Path("/"),
+        user=this_user(),
+        environ=environ,
+        home=Path(home_folder(environ) or "/"),
+        path=engine_environment(environ, {}, marker="", programs=os.path.dirname(sys.executable))["PATH"],
+    )
 
 
 def _program(plan: LaunchPlan, environ: Mapping[str, str]) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lemonpod.cli import local
+from lemonpod.cli.containers import ContainerFormat, print_container
 from lemonpod.cli.files import manifest_files
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.cli.values import parse_options
-from lemonpod.errors import ArgvError
+from lemonpod.errors import ArgvError, LaunchError
+
+if TYPE_CHECKING:
+    from lemonpod.launch.plan import LaunchPlan
 
 app = typer.Typer(help="Check manifests and see what they would start.", no_args_is_help=True)
 
@@ -59,20 +60,40 @@ def plan(
         typer.Option("--option", help="A load option as NAME=VALUE; may be given again.", show_default=False),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to plan with.")] = 8001,
+    format_: Annotated[
+        ContainerFormat | None,
+        typer.Option(
+            "--format",
+            help="Of a container alone: the spec, the body for the API of its runtime, or a line to paste.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
     """Print what a load would start, and where each value came from, without starting anything."""
-    from lemonpod.launch.plan import describe, shell_line
+    from lemonpod.launch.plan import ContainerLaunch, describe, shell_line
 
     made = local.inventory(cache_dir, config_dir).plan_now(
         model, parse_options(option or []), port, recipe=recipe
     )
+    if format_ is ContainerFormat.CLI:
+        typer.echo(shell_line(made))
+        return
+    if format_ is not None:
+        if not isinstance(made.spec, ContainerLaunch):
+            why = made.by_cli or "it starts no podman or docker"
+            raise LaunchError(
+                f"recipe '{made.recipe}' asks no API for a container: {why}",
+                hint="`--format cli` prints its command line",
+            )
+        print_container(made.spec.container, made.spec.argv, format_)
+        return
     if as_json:
         print_json(describe(made))
         return
-    for line in (*made.selection, *(f"note: {note}" for note in made.notes)):
+    for line in (*made.selection, _how(made), *(f"note: {note}" for note in made.notes)):
         typer.echo(line)
     typer.echo(f"\n{shell_line(made)}\n")
     print_table(
@@ -82,11 +103,13 @@ def plan(
     )
 
 
-class ArgvFormat(StrEnum):
-    SPEC = "spec"
-    DOCKER = "docker"
-    PODMAN = "podman"
-    CLI = "cli"
+def _how(plan: LaunchPlan) -> str:
+    """Who would start it."""
+    from lemonpod.launch.plan import ContainerLaunch
+
+    if isinstance(plan.spec, ContainerLaunch):
+        return f"run: a container, over the API of {plan.spec.container.runtime}"
+    return f"run: the command line itself: {plan.by_cli}" if plan.by_cli else "run: a process"
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -95,36 +118,19 @@ def argv(
         list[str], typer.Argument(metavar="-- COMMAND", help="A run or create of podman or docker.")
     ],
     format_: Annotated[
-        ArgvFormat,
+        ContainerFormat,
         typer.Option("--format", help="The spec, the body for the API of one, or a line to paste."),
-    ] = ArgvFormat.SPEC,
+    ] = ContainerFormat.SPEC,
 ) -> None:
     """Print the container that a command line of podman or docker asks for, without running anything."""
-    from lemonpod.drivers.docker_body import docker_create
-    from lemonpod.drivers.podman_body import podman_create
     from lemonpod.inventory.caller import this_caller
     from lemonpod.launch.argv.run import container_spec
     from lemonpod.launch.argv.split import join, split
-    from lemonpod.launch.container import as_json
 
     command = split(words)
     if command is None:
         raise ArgvError("no run or create of podman or docker", index=0)
-    spec = container_spec(command, this_caller())
-    match format_:
-        case ArgvFormat.SPEC:
-            print_json(as_json(spec))
-            return
-        case ArgvFormat.CLI:
-            typer.echo(shlex.join(join(command)))
-            return
-    if format_.value != spec.runtime.value:
-        reason = f"a command line of {spec.runtime}; its flags mean other things to {format_}"
-        raise ArgvError(reason, index=len(command.wrapper))
-    query, body = (docker_create if format_ is ArgvFormat.DOCKER else podman_create)(spec)
-    print_json(body)
-    if query:  # not part of the body, and stdout is the body alone
-        typer.echo(f"query: {urlencode(query)}", err=True)
+    print_container(container_spec(command, this_caller()), join(command), format_)
 
 
 @app.command()

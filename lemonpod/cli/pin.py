@@ -1,18 +1,27 @@
-"""`lemonpod pin`: are container images named by their digest?"""
+"""`lemonpod pin`: are container images named by their digest, and is that what their tags name now?"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from lemonpod.cli import local
 from lemonpod.cli.files import manifest_files
-from lemonpod.cli.output import print_json, print_table
+from lemonpod.cli.output import print_json, print_table, spinner
 
-app = typer.Typer(help="Check that container images are pinned by digest.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from lemonpod.pin.scan import Scanned
+    from lemonpod.pin.source import DigestSource
+    from lemonpod.pin.verdicts import Outcome
+
+app = typer.Typer(help="Pin container images by digest, and keep the pins true.", no_args_is_help=True)
+
+_ASKING: Final = "asking registries"
 
 
 class Format(StrEnum):
@@ -22,37 +31,110 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
+_Manifests: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="MANIFEST", help="Files, or folders of them.", show_default=False),
+]
+_Every: TypeAlias = Annotated[bool, typer.Option("--all", help="Every manifest found on this machine.")]
+_Format: TypeAlias = Annotated[Format, typer.Option("--format", help="How to print what was found.")]
+
+
 @app.command()
 def check(
-    manifests: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="MANIFEST", help="Files, or folders of them.", show_default=False),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every manifest found on this machine.")] = False,
-    format_: Annotated[Format, typer.Option("--format", help="How to print what was found.")] = Format.TEXT,
+    manifests: _Manifests = None,
+    every: _Every = False,
+    resolve: Annotated[
+        bool, typer.Option("--resolve", help="Ask the registries which digest each tag has now.")
+    ] = False,
+    format_: _Format = Format.TEXT,
 ) -> None:
-    """List every image in every block, and whether a digest pins it. Exits 1 if one is not pinned."""
-    from lemonpod.pin import report
+    """List every image in every block, and whether a digest pins it. Exits 1 if one is not pinned.
+
+    Needs no network, unless --resolve is given; exits 3 if then a registry does not tell.
+    """
+    from lemonpod.pin.verdicts import checked
+
+    source = _source() if resolve else None
+    with spinner(_ASKING):
+        outcomes = [checked(one, source) for file in _scanned(manifests, every) for one in file.findings]
+    _report(outcomes, format_)
+
+
+@app.command()
+def update(
+    manifests: _Manifests = None,
+    every: _Every = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, show what would be.")] = False,
+    format_: _Format = Format.TEXT,
+) -> None:
+    """Write the digest that each tag has now into the manifests, as name:tag@sha256:…, and no other byte.
+
+    Exits 1 if an image could not be pinned, 3 if a registry does not tell its digest.
+    """
+    from lemonpod.pin.update import update as update_file
+
+    source = _source()
+    with spinner(_ASKING):
+        files = _scanned(manifests, every)
+        outcomes = [one for file in files for one in update_file(file, source, write=not dry_run)]
+    _report(outcomes, format_, note="nothing was written" if dry_run else None)
+
+
+@app.command()
+def verify(manifests: _Manifests = None, every: _Every = False, format_: _Format = Format.TEXT) -> None:
+    """Tell which tags name something else now than the digest behind them, and which digests are gone.
+
+    Exits 1 if there is one, 3 if a registry does not tell. An image without a digest is not verified.
+    """
+    from lemonpod.pin.verdicts import verified
+
+    source = _source()
+    with spinner(_ASKING):
+        outcomes = [verified(one, source) for file in _scanned(manifests, every) for one in file.findings]
+    _report(outcomes, format_)
+
+
+def _scanned(manifests: list[Path] | None, every: bool) -> Iterable[Scanned]:
     from lemonpod.pin.scan import scan_catalog, scan_file
 
     if every is bool(manifests):
         raise typer.BadParameter("name manifests, or say --all", param_hint="MANIFEST")
     if every:
-        findings = scan_catalog(local.inventory(None, None).catalog)
-    else:
-        files = dict.fromkeys(manifest_files(manifests or (), parameter="MANIFEST"))
-        findings = tuple(finding for file in files for finding in scan_file(file))
+        return scan_catalog(local.inventory(None, None).catalog)
+    files = dict.fromkeys(manifest_files(manifests or (), parameter="MANIFEST"))
+    return map(scan_file, files)
+
+
+def _source() -> DigestSource:
+    from lemonpod.config import home_folder
+    from lemonpod.pin.credentials import Credentials, credential_files
+    from lemonpod.pin.registry import Registry
+    from lemonpod.pin.source import Remembering
+
+    files = credential_files(os.environ, home_folder(os.environ))
+    return Remembering(Registry(Credentials(files)))
+
+
+def _report(outcomes: Sequence[Outcome], format_: Format, *, note: str | None = None) -> None:
+    """Print what was found, and exit 1 if something has to be mended, else 3 if something is unknown."""
+    from lemonpod.pin import report
+    from lemonpod.pin.verdicts import Verdict
+
     match format_:
         case Format.TEXT:
-            if findings:
-                print_table(report.COLUMNS, report.rows(findings), empty="")
-            typer.echo(report.summary(findings))
+            if outcomes:
+                columns, rows = report.table(outcomes)
+                print_table(columns, rows, empty="")
+            typer.echo("; ".join(filter(None, [report.summary(outcomes), note])))
         case Format.JSON:
-            print_json(report.as_json(findings))
+            print_json(report.as_json(outcomes))
         case Format.SARIF:
-            print_json(report.as_sarif(findings))
+            print_json(report.as_sarif(outcomes))
         case Format.GITHUB:
-            for line in report.as_annotations(findings):
+            for line in report.as_annotations(outcomes):
                 typer.echo(line)
-    if not all(finding.pinned for finding in findings):
+    verdicts = {outcome.verdict for outcome in outcomes}
+    if verdicts & report.FINDINGS:
         raise typer.Exit(1)
+    if Verdict.UNKNOWN in verdicts:
+        raise typer.Exit(3)

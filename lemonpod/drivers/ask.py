@@ -43,12 +43,17 @@ def ask(address: Address, path: str) -> Answer:
         headers = {name.lower(): value for name, value in response.getheaders()}
         return Answer(response.status, headers, response.read(_MAX_BYTES))
     except TimeoutError:
-        raise RuntimeUnavailableError(f"{address}: no answer within {_TIMEOUT:.0f} s") from None
+        raise _no_answer(address, f"nothing within {_TIMEOUT:.0f} s") from None
     except (OSError, HTTPException, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise RuntimeUnavailableError(f"{address}: no answer of an engine: {why}") from None
+        raise _no_answer(address, why) from None
     finally:
         connection.close()
+
+
+def _no_answer(address: Address, why: str) -> RuntimeUnavailableError:
+    hint = address.start or f"restart what listens there, or correct {address.origin}"
+    return RuntimeUnavailableError(f"{address}: no answer of an engine: {why}", hint=hint)
 
 
 class _OverSocket(HTTPConnection):
@@ -83,5 +88,6 @@ def _tls(address: Address) -> ssl.SSLContext:
         if tls is not None and tls.cert is not None:
             context.load_cert_chain(tls.cert, tls.key)
     except OSError as error:
-        raise RuntimeUnavailableError(f"{address}: its certificates cannot be used: {error}") from None
+        text = f"{address}: its certificates cannot be used: {error}"
+        raise RuntimeUnavailableError(text, hint="correct DOCKER_CERT_PATH or the docker context") from None
     return context

@@ -73,6 +73,7 @@ def origin_of(labels: Mapping[str, str]) -> Origin | None:
             model=labels[MODEL],
             port=int(labels[PORT]),
             overrides=overrides if isinstance(overrides, dict) else {},
+            digest=labels[PLAN],
         )
         return Origin(digest=labels[PLAN], start=start)
     except (KeyError, ValueError):

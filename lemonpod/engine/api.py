@@ -58,6 +58,8 @@ class EngineStatus:
     started_at: float | None = None
     """Wall clock, seconds since the epoch."""
     exit: ExitStatus | None = None
+    container: str | None = None
+    """Its name, where it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,8 @@ class Adoptable:
     port: int
     overrides: Mapping[str, JsonValue]
     """Of the load request that started it."""
+    digest: str
+    """Of the plan that it was started with."""
 
 
 class Driver(Protocol):
@@ -237,8 +241,8 @@ class InstanceStatus:
     """Seconds until a FAILED instance may start again."""
     reset_by_watchdog: bool = False
     """It is FAILED because the watchdog ended it."""
-    driver: str | None = None
-    """What runs it, once that is known."""
+    container: str | None = None
+    """The name of its container, where it has one."""
     progress: Progress | None = None
     """While it is prepared for its start."""
     trouble: str | None = None

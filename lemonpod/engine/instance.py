@@ -20,7 +20,17 @@ from typing import Any, Final, TypeVar
 
 from lemonpod.broker.ports import PortBroker, PortLease
 from lemonpod.contract.vocabulary import JsonValue, ProbeType
-from lemonpod.engine.api import Driver, Engine, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
+from lemonpod.engine.api import (
+    Adoptable,
+    Driver,
+    Engine,
+    EngineStats,
+    InstanceState,
+    InstanceStatus,
+    LogLine,
+    Planner,
+    Progress,
+)
 from lemonpod.engine.failure import LOG_TAIL, again, describe_failure, exited_error, let_go
 from lemonpod.engine.probe import until_ready
 from lemonpod.engine.settings import EngineSettings
@@ -94,8 +104,12 @@ class Instance:
         *,
         admit: Callable[[Instance], None],
         on_end: Callable[[Instance], None],
+        found: Adoptable | None = None,
     ) -> None:
-        """Begin the life. `admit` may refuse its plan by raising; `on_end` is called once, at the end."""
+        """Begin the life. `admit` may refuse its plan by raising; `on_end` is called once, at the end.
+
+        With `found` it goes on with an engine that runs already, or ends at once.
+        """
         self.model = model
         self.overrides = dict(overrides)
         self.state = InstanceState.STARTING
@@ -110,6 +124,7 @@ class Instance:
         self.used = workshop.clock()
         """When it was used last, by the clock of the workshop."""
         self._ready_since: float | None = None
+        self._found = found
         self._workshop = workshop
         self._admit = admit
         self._on_end = on_end
@@ -117,7 +132,9 @@ class Instance:
         self._idle = asyncio.Event()
         self._idle.set()
         self._queue: list[asyncio.Future[EngineLease]] = []
+        self._progress: Progress | None = None
         self._pid: int | None = None
+        self._container: str | None = None
         self._started_at: float | None = None
         self._last_used_at: float | None = None
         self._made = asyncio.Event()
@@ -158,6 +175,10 @@ class Instance:
     async def ended(self) -> None:
         """Wait for the end of the life."""
         await asyncio.wait({self.life})
+
+    async def made(self) -> None:
+        """Wait until there is an engine, or none will come."""
+        await self._made.wait()
 
     def _take(self, plan: LaunchPlan) -> EngineLease:
         self._in_flight += 1
@@ -205,6 +226,9 @@ class Instance:
             failure=describe_failure(self.failure) if failed and self.failure else None,
             retry_after=retry_after,
             reset_by_watchdog=failed and isinstance(self.cause, EngineUnhealthyError),
+            container=self._container,
+            progress=self._progress,
+            trouble=self.engine.trouble if self.engine is not None else None,
         )
 
     @property
@@ -227,7 +251,8 @@ class Instance:
 
     async def _live(self) -> None:
         try:
-            with self._workshop.ports.lease() as lease:
+            ports = self._workshop.ports
+            with ports.lease() if self._found is None else ports.lease_held(self._found.port) as lease:
                 await self._run(lease)
         except LemonpodError as error:
             self._leave(error)
@@ -247,10 +272,16 @@ class Instance:
         begun = time.monotonic()
         planner = self._workshop.planner
         self.plan = await self._unless_stopped(planner.plan(self.model, self.overrides, lease.port))
+        if self._found is not None and self._found.digest != self.plan.digest:
+            raise EngineStoppedError(f"{self.model} would be started in another way now")
         self._admit(self)
+        if self.plan.by_cli is not None:
+            log.info("%s is run by its command line: %s", self.model, self.plan.by_cli)
         self.engine = self._driver(self.plan).create(self.plan)
         self._made.set()
         try:
+            await self._unless_stopped(self.engine.prepare(self._report))
+            self._progress = None
             lease.hand_over()
             await self._unless_stopped(self._start(self.engine))
             self._become_ready(self.plan, took=time.monotonic() - begun)
@@ -275,6 +306,9 @@ class Instance:
         finally:
             await cancel(working, leaving)
 
+    def _report(self, progress: Progress) -> None:
+        self._progress = progress
+
     def _driver(self, plan: LaunchPlan) -> Driver:
         for driver in self._workshop.drivers:
             if driver.accepts(plan):
@@ -285,6 +319,7 @@ class Instance:
         await engine.start()
         status = await engine.inspect()
         self._pid, self._started_at = status.pid, status.started_at
+        self._container = status.container
         await until_ready(engine)
 
     async def _serve(self, engine: Engine) -> None:
@@ -338,6 +373,7 @@ class Instance:
         if self.cause is None:
             self.cause = cause
             self.state = InstanceState.STOPPING
+            self._progress = None
             self._leaving.set()
             self._made.set()
             for ticket in self._queue:

@@ -11,7 +11,15 @@ from typing import Final
 
 from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.engine.api import Driver, EngineStats, InstanceState, InstanceStatus, LogLine, Planner
+from lemonpod.engine.api import (
+    Adoptable,
+    Driver,
+    EngineStats,
+    InstanceState,
+    InstanceStatus,
+    LogLine,
+    Planner,
+)
 from lemonpod.engine.cooldown import CoolDown, after_crash
 from lemonpod.engine.failure import again, describe_failure
 from lemonpod.engine.instance import EngineLease, Instance, Workshop
@@ -19,13 +27,19 @@ from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import (
     CoolingDownError,
     EngineStoppedError,
+    ImageNotFoundError,
     ModelNotFoundError,
     ModelNotLoadedError,
+    NameConflictError,
+    RuntimeUnavailableError,
     SpawnError,
 )
 
 LAST_MEASURES: Final = 2.0
 """Of the shutdown's time, what is kept for engines that must be killed."""
+
+_FREE: Final = (ImageNotFoundError, NameConflictError, RuntimeUnavailableError, SpawnError)
+"""Failures of what is around the engine, not of the engine: it costs nothing to try again."""
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +85,14 @@ class Pool:
             yield lease
         finally:
             lease.release()
+
+    async def adopt(self, found: Adoptable) -> None:
+        """Go on with an engine that outlived its server, if it would be started in the same way today.
+
+        Returns once that is decided. An engine that was left alone is up to its driver.
+        """
+        if found.model not in self._lives and not self._closing:
+            await self._begin(found.model, found.overrides, found).made()
 
     async def unload(self, model: str) -> None:
         """End the model's engine, after its requests or the drain timeout, and forgive its crashes.
@@ -154,8 +176,12 @@ class Pool:
             lease.release()
             instance.stop(f"{model} is loaded again with other options")
 
-    def _begin(self, model: str, overrides: Mapping[str, JsonValue]) -> Instance:
-        instance = Instance(model, overrides, self._workshop, admit=self._admit, on_end=self._on_end)
+    def _begin(
+        self, model: str, overrides: Mapping[str, JsonValue], found: Adoptable | None = None
+    ) -> Instance:
+        instance = Instance(
+            model, overrides, self._workshop, admit=self._admit, on_end=self._on_end, found=found
+        )
         self._lives[model] = instance
         return instance
 
@@ -202,8 +228,7 @@ class Pool:
             return  # it ended well, or there never was an engine: whoever waited has been told
         self._failed[model] = instance
         log.warning("%s", describe_failure(failure))
-        # A program that cannot be started is the manifest's fault, and costs nothing to try again.
-        if failure is not instance.leftover and not isinstance(failure, SpawnError):
+        if failure is not instance.leftover and not isinstance(failure, _FREE):
             self._cooldowns[model] = after_crash(
                 self._cooldowns.get(model),
                 digest=instance.plan.digest,

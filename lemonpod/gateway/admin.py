@@ -16,42 +16,49 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
 from lemonpod.gateway.intake import read_body
 from lemonpod.gateway.json_body import peek
+from lemonpod.gateway.load_stream import stream_load
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
 
-_NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options"})
+_NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "stream"})
 _MAX_BODY: Final = 256 << 10
 """A few options need no more, and reading it must not hold up others."""
 _MAX_DIGITS: Final = 18
 """Of a number of lines: int() refuses thousands of them."""
 
 
-async def load(request: web.Request) -> web.Response:
-    """Start a model's engine, or restart it where the options differ, and wait until it is ready."""
+async def load(request: web.Request) -> web.StreamResponse:
+    """Start a model's engine, or restart it where the options differ, and wait until it is ready.
+
+    With `stream` the answer is a stream of events that tell of the progress.
+    """
     body = await _object(request)
     name = _model(body)
     if name is None:
         raise MalformedRequestError("'model_name' parameter is required")
-    save = body.get("save_options", False)
-    if not isinstance(save, bool):
-        raise MalformedRequestError("'save_options' must be true or false")
+    save, stream = _flag(body, "save_options"), _flag(body, "stream")
     request[keys.REQUESTED_MODEL] = name
     inventory = request.app[keys.INVENTORY]
     servable = await inventory.lookup(name)
     options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
     _check_options(servable, options)
-    await request.app[keys.POOL].load(servable.entry.id, options)
-    if save:
-        await inventory.save_options(servable.entry.id, options)
-    return web.json_response(
-        {
+    pool, model = request.app[keys.POOL], servable.entry.id
+
+    async def loaded() -> dict[str, Any]:
+        await pool.load(model, options)
+        if save:
+            await inventory.save_options(model, options)
+        return {
             "status": "success",
-            "model_name": servable.entry.id,
+            "model_name": model,
             "checkpoint": main_checkpoint(servable),
             "recipe": servable.entry.recipe,
         }
-    )
+
+    if stream:
+        return await stream_load(request, pool, model, loaded())
+    return web.json_response(await loaded())
 
 
 async def unload(request: web.Request) -> web.Response:
@@ -114,6 +121,13 @@ async def _id_of(app: web.Application, name: str) -> str:
         return (await app[keys.INVENTORY].lookup(name)).entry.id
     except ModelNotFoundError:
         return name
+
+
+def _flag(body: Mapping[str, Any], name: str) -> bool:
+    value = body.get(name, False)
+    if not isinstance(value, bool):
+        raise MalformedRequestError(f"'{name}' must be true or false")
+    return value
 
 
 async def _object(request: web.Request) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from lemonpod.gateway import admin, health, keys, models_api
 from lemonpod.gateway.auth import check_key
 from lemonpod.gateway.cors import check_origin, say_origin
 from lemonpod.gateway.dispatch import serve
+from lemonpod.gateway.engines_api import list_engines
 from lemonpod.gateway.errors import answer_errors
 from lemonpod.gateway.exchange import engine_session
 from lemonpod.gateway.page import page
@@ -38,6 +39,7 @@ def make_app(
     app.on_response_prepare.append(_say_server)
     app.router.add_get("/", page)
     app.router.add_get("/live", health.live)
+    app.router.add_get("/internal/engines", list_engines)
     app.router.add_get("/internal/logs", admin.logs)
     app.router.add_post("/internal/shutdown", admin.shutdown)
     for prefix in PREFIXES:

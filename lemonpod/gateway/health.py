@@ -11,6 +11,8 @@ from lemonpod.contract.vocabulary import Mode
 from lemonpod.engine.api import InstanceState, InstanceStatus
 from lemonpod.errors import ModelNotFoundError
 from lemonpod.gateway import keys
+from lemonpod.gateway.engines_api import driver_of
+from lemonpod.gateway.load_stream import progress_json
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.inventory.inventory import Inventory
 
@@ -96,6 +98,10 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "loaded": status.state is InstanceState.READY,
         "watchdog_reset": status.reset_by_watchdog,
         "reason": status.failure,
+        "driver": driver_of(plan) if plan else None,
+        "by_cli": plan.by_cli if plan else None,
+        "progress": progress_json(status.progress),
+        "trouble": status.trouble,
         "retry_after": status.retry_after,
         "pinned": plan is not None and plan.options.get("pinned") is True,
         "recipe": plan.recipe if plan else None,

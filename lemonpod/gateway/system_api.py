@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from lemonpod.contract.manifest import CustomOption, Manifest
+from lemonpod.contract.manifest import Block, CustomOption, Manifest
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Mode, modes_of
 from lemonpod.discovery.catalog import Descriptor, Rejected, Scope
 from lemonpod.errors import PlatformNotSupportedError, Problem
 from lemonpod.gateway import keys
 from lemonpod.host.facts import HostFacts
+from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.select import select_block
+from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
 _MODALITIES: Final = {
     Mode.CHAT: "Text generation",
@@ -40,7 +42,7 @@ async def system_info(request: web.Request) -> web.Response:
     catalog = inventory.catalog
     recipes = {name: _builtin(name, order) for order, name in enumerate(sorted(BUILTIN_RECIPES))}
     for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
-        recipes[name] = _external(descriptor, inventory.facts, order)
+        recipes[name] = _external(descriptor, inventory, order)
     return web.json_response(
         {
             **_machine(inventory.facts),
@@ -76,9 +78,9 @@ def _machine(facts: HostFacts) -> dict[str, Any]:
     }
 
 
-def _external(descriptor: Descriptor, facts: HostFacts, order: int) -> dict[str, Any]:
-    manifest = descriptor.manifest
-    problem = _why_not_here(manifest, facts)
+def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[str, Any]:
+    manifest, facts = descriptor.manifest, inventory.facts
+    problem, block = _selected(manifest, facts)
     modes = modes_of(manifest.capabilities)
     return {
         "display_name": manifest.display_name,
@@ -97,6 +99,7 @@ def _external(descriptor: Descriptor, facts: HostFacts, order: int) -> dict[str,
                 "state": "unsupported" if problem else "installed",
                 "message": problem or "",
                 "action": "",
+                "by_cli": _by_cli(block, inventory.container_driver),
                 "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
             }
         },
@@ -111,14 +114,21 @@ def _external(descriptor: Descriptor, facts: HostFacts, order: int) -> dict[str,
     }
 
 
-def _why_not_here(manifest: Manifest, facts: HostFacts) -> str | None:
+def _selected(manifest: Manifest, facts: HostFacts) -> tuple[str | None, Block | None]:
+    """Why the recipe cannot run here, or the block that would."""
     if manifest.variant_of is not None:
-        return "variant_of recipes cannot be started by this version"
+        return "variant_of recipes cannot be started by this version", None
     try:
-        select_block(manifest, facts, None)
+        return None, select_block(manifest, facts, None).block
     except PlatformNotSupportedError as error:
-        return str(error)
-    return None
+        return str(error), None
+
+
+def _by_cli(block: Block | None, driving: ContainerDriving) -> str | None:
+    """Why a container of this recipe is run by its command line and not over an API."""
+    if block is None or block.command is None:
+        return None
+    return known_only_by_cli([str(block.command), *map(str, block.args or ())], driving)
 
 
 def _option(option: CustomOption) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from lemonpod.inventory.servable import Availability, Servable, find_files, make
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
+from lemonpod.launch.started import ContainerDriving
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
 from lemonpod.models.write import save_options
@@ -136,6 +137,11 @@ class Inventory:
     async def save_options(self, model: str, options: Mapping[str, JsonValue]) -> None:
         """Keep options of a model, a canonical id, for its later loads; raises ConfigError."""
         await asyncio.to_thread(save_options, self._registry.config_dir, model, options)
+
+    @property
+    def container_driver(self) -> ContainerDriving:
+        """Who carries out the command lines of podman and docker."""
+        return self._settings.containers.container_driver
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         """The plan to start `model` by, from what the files say now."""

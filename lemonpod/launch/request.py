@@ -24,6 +24,8 @@ class ContainerPolicy:
     """What an operator can set about command lines of podman and docker."""
 
     container_driver: ContainerDriving = ContainerDriving.AUTO
+    require_pinned_images: bool = False
+    """Refuse to launch a container whose image has no digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

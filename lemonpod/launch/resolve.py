@@ -21,6 +21,7 @@ from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.environment import inheritable
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.options import Options, effective_options
+from lemonpod.launch.pinned import require_pinned
 from lemonpod.launch.plan import (
     ContainerLaunch,
     LaunchPlan,
@@ -75,6 +76,8 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
         cwd = _working_dir(block, render, request.facts.os)
         spec, by_cli = started_as(argv, cwd, caller, settings.containers.container_driver)
         stop = _stop(block, render, spec, caller)
+        if settings.containers.require_pinned_images:
+            require_pinned(argv, stop, selection.path)
         values = render.used(_templates(block, manifest, mode))
         return LaunchPlan(
             recipe=manifest.recipe,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lemonpod.contract.tokens import Template
 from lemonpod.errors import ArgvError, OnlyByCliError
 from lemonpod.launch.argv.connection import connection
-from lemonpod.launch.argv.run import container_spec
+from lemonpod.launch.argv.run import check_sayable, container_spec
 from lemonpod.launch.argv.split import PROGRAMS, ContainerCommand, split
 from lemonpod.launch.argv.stop import ContainerStop, container_stop
 from lemonpod.launch.argv.values import Caller
 from lemonpod.launch.plan import ContainerLaunch, ProcessSpec, StopCommand
+
+_CHOSEN: Final = "'container_driver' is 'cli'"
+_NOT_RUN: Final = "it is no 'run' or 'create'"
 
 Spec: TypeAlias = ProcessSpec | ContainerLaunch
 
@@ -38,11 +41,11 @@ def started_as(
     """
     process = ProcessSpec(argv=argv, cwd=cwd)
     if driving is ContainerDriving.CLI:
-        return process, "'container_driver' is 'cli'" if _hands_over(argv) else None
+        return process, _CHOSEN if _hands_over(argv) else None
     try:
         command = split(argv)
         if command is None:
-            return process, "it is no 'run' or 'create'" if _hands_over(argv) else None
+            return process, _NOT_RUN if _hands_over(argv) else None
         return _container(command, argv, cwd, caller), None
     except OnlyByCliError as error:
         if driving is ContainerDriving.SDK:
@@ -52,6 +55,24 @@ def started_as(
     except ArgvError as error:
         error.hint = error.hint or "with 'container_driver' at 'cli' it is run as it stands"
         raise
+
+
+def known_only_by_cli(argv: Sequence[str], driving: ContainerDriving) -> str | None:
+    """Why a container is run by its command line, as far as that shows before tokens are resolved."""
+    if driving is ContainerDriving.CLI:
+        return _CHOSEN if _hands_over(argv) else None
+    try:
+        command = split(argv)
+        if command is None:
+            return _NOT_RUN if _hands_over(argv) else None
+        _check_direct(command)
+        connection(command.runtime, command.program_options, {})
+        check_sayable(command)
+    except OnlyByCliError as error:
+        return error.message
+    except ArgvError:  # a launch will say what is wrong
+        return None
+    return None
 
 
 def stopped_by(stop: Sequence[Template], spec: Spec, env: Mapping[str, str]) -> StopCommand | ContainerStop:
@@ -66,9 +87,7 @@ def stopped_by(stop: Sequence[Template], spec: Spec, env: Mapping[str, str]) -> 
 def _container(
     command: ContainerCommand, argv: tuple[str, ...], cwd: Path | None, caller: Caller
 ) -> ContainerLaunch:
-    if not command.direct:
-        program = PurePath(argv[0]).name
-        raise OnlyByCliError(f"'{program}' has no API of {command.runtime} that could be asked", index=0)
+    _check_direct(command)
     return ContainerLaunch(
         argv=argv,
         cwd=cwd,
@@ -76,6 +95,12 @@ def _container(
         connection=connection(command.runtime, command.program_options, caller.env),
         container=container_spec(command, caller),
     )
+
+
+def _check_direct(command: ContainerCommand) -> None:
+    if not command.direct:
+        program = PurePath(command.wrapper[0] if command.wrapper else command.program).name
+        raise OnlyByCliError(f"'{program}' has no API of {command.runtime} that could be asked", index=0)
 
 
 def _hands_over(argv: Sequence[str]) -> bool:

@@ -1,1 +1,1 @@
-"""Whether the container images that manifests name are pinned by digest. Needs no network and no engine."""
+"""Whether images that manifests name are pinned by digest, and whether their tags still have it."""

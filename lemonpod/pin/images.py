@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lemonpod.contract.image import is_digest, parse_image
@@ -11,10 +11,11 @@ from lemonpod.contract.location import Path as DocumentPath
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.tokens import Template
 from lemonpod.errors import ArgvError, ImageError
-from lemonpod.launch.argv.split import ContainerCommand, split
+from lemonpod.launch.argv.split import split
+from lemonpod.launch.container import Runtime
+from lemonpod.launch.pinned import images
 
 _COMMANDS: Final = (("command", "args"), ("stop_command", "stop_command_args"))
-_IMAGE_MOUNTS: Final = frozenset({"image", "artifact"})
 
 _Word: TypeAlias = tuple[DocumentPath, str]
 _Layers: TypeAlias = Sequence[tuple[DocumentPath, Block]]
@@ -29,12 +30,18 @@ class ImageUse:
     image: str | None
     digest: str | None = None
     problem: str | None = None
+    runtimes: frozenset[Runtime] = frozenset()
+    """Whose image it is: both, where an override runs the words of its block with the other program."""
 
 
 def images_of(manifest: Manifest) -> tuple[ImageUse, ...]:
     """Every image once for each place that names it, in the order of the blocks."""
-    uses = (use for words in _command_lines(manifest) for use in _uses(words))
-    return tuple(dict.fromkeys(uses))  # an override may leave the words of its block as they are
+    found: dict[ImageUse, frozenset[Runtime]] = {}
+    for words in _command_lines(manifest):
+        for use in _uses(words):  # an override may leave the words of its block as they are
+            key = replace(use, runtimes=frozenset())
+            found[key] = found.get(key, frozenset()) | use.runtimes
+    return tuple(replace(use, runtimes=runtimes) for use, runtimes in found.items())
 
 
 def _command_lines(manifest: Manifest) -> Iterator[list[_Word]]:
@@ -71,26 +78,10 @@ def _uses(words: Sequence[_Word]) -> Iterator[ImageUse]:
         return
     if command is None:
         return
-    for index, image in _images(command, argv):
+    runtimes = frozenset({command.runtime})
+    for index, image in images(command, argv):
         digest, why = _digest(image)
-        yield ImageUse(path=places[index], image=image, digest=digest, problem=why)
-
-
-def _images(command: ContainerCommand, argv: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The images that are mounted, then the one that runs, each with the word that it is in."""
-    for option in command.options:
-        if option.name == "--mount" and (image := _mounted(option.value)):
-            yield option.index + (argv[option.index] == option.name), image
-    if not command.is_on("--rootfs"):  # of podman: the word names a folder
-        yield command.image_index, command.image
-
-
-def _mounted(value: str) -> str | None:
-    pairs = (part.strip('"').partition("=") for part in value.split(","))
-    fields = {name: text for name, _, text in pairs}
-    if fields.get("type") not in _IMAGE_MOUNTS:
-        return None
-    return fields.get("src") or fields.get("source")
+        yield ImageUse(path=places[index], image=image, digest=digest, problem=why, runtimes=runtimes)
 
 
 def _digest(image: str) -> tuple[str | None, str | None]:

@@ -24,6 +24,8 @@ class FakeHabits:
     answers: bool = True
     """What the probe says."""
     preparing: tuple[Progress, ...] = ()
+    prepared: asyncio.Event | None = None
+    """A preparation goes on until then."""
     prepare_error: LemonpodError | None = None
     spawn_error: LemonpodError | None = None
     dies_at_start: int | None = None
@@ -58,6 +60,8 @@ class FakeEngine:
         for progress in self.habits.preparing:
             report(progress)
             await asyncio.sleep(0)
+        if self.habits.prepared is not None:
+            await self.habits.prepared.wait()
         if self.habits.prepare_error is not None:
             raise self.habits.prepare_error
 

@@ -21,7 +21,7 @@ from tests.lab.images import import_tiny
 from tests.lab.packages import USER, install
 from tests.lab.podman import bridge, start_podman
 from tests.lab.registry import Registry, start_registry
-from tests.lab.space import Space, end_all_in, processes_in
+from tests.lab.space import Space, end_all_in
 
 LABS: Final = Path("/var/lib/lemonpod-lab")
 """Here and not in /tmp, where names are anybody's; short, because a socket's path has 107 characters."""

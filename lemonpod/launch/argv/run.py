@@ -62,6 +62,14 @@ def container_spec(command: ContainerCommand, caller: Caller) -> ContainerSpec:
     return ContainerSpec(runtime=command.runtime, image=command.image, command=command.command, **parts)
 
 
+def check_sayable(command: ContainerCommand) -> None:
+    """Raise OnlyByCliError for a flag that the API has no word for, whatever its value, tokens included."""
+    for option in (*command.program_options, *command.options):
+        match MEANINGS[command.runtime][option.name]:
+            case ByCli(why):
+                _only_by_cli(option, why, f"{command.runtime} {command.subcommand}")
+
+
 class _Conflict(Exception):
     """What was said of `part` does not go with the rest."""
 

@@ -94,6 +94,10 @@ async def test_health_of_a_loaded_model(start: Starter) -> None:
         "loaded": True,
         "watchdog_reset": False,
         "reason": None,
+        "driver": "process",
+        "by_cli": None,
+        "progress": None,
+        "trouble": None,
         "retry_after": None,
         "pinned": True,
         "recipe": RECIPE,
@@ -532,7 +536,14 @@ async def test_system_info_has_what_lemonades_clients_demand(start: Starter) -> 
     assert own["modality"] == "Text generation"
     assert own["display_name"] == "Test <engine>"
     assert own["backends"] == {
-        RECIPE: {"devices": ["cpu"], "state": "installed", "message": "", "action": "", "can_uninstall": True}
+        RECIPE: {
+            "devices": ["cpu"],
+            "state": "installed",
+            "message": "",
+            "action": "",
+            "by_cli": None,
+            "can_uninstall": True,
+        }
     }
     assert own["options"] == [
         {"name": "vk", "cli_flag": "--vk", "default": 0, "type_name": None, "help": "which", "group": None}

@@ -14,7 +14,7 @@ from lemonpod.launch.container import Runtime, Variable
 from lemonpod.launch.plan import ContainerLaunch, LaunchPlan, ProcessSpec, StopCommand, describe
 from lemonpod.launch.request import ContainerPolicy
 from lemonpod.launch.resolve import resolve
-from lemonpod.launch.started import ContainerDriving
+from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 from tests.unit.launch.requests import block_manifest, make_request
 
 
@@ -59,6 +59,7 @@ def test_what_only_the_program_can_do_is_run_and_the_reason_is_kept(argv: tuple[
     assert why in (plan.by_cli or "")
     assert not plan.peer_checked
     assert describe(plan)["by_cli"] == plan.by_cli
+    assert known_only_by_cli(argv, ContainerDriving.AUTO) == plan.by_cli
 
 
 @pytest.mark.parametrize("argv", [("podman-wrapper",), ("/opt/podman/engine",), ("env", "engine", "podman")])

@@ -8,6 +8,7 @@ import pytest
 
 from lemonpod.contract.location import location
 from lemonpod.contract.parse import parse_manifest
+from lemonpod.launch.container import Runtime
 from lemonpod.pin.images import ImageUse, images_of
 from tests.factories import make_document
 
@@ -75,6 +76,13 @@ def test_an_override_that_changes_no_word_is_not_told_twice() -> None:
     arch = {"gfx1151": {"env": {"A": "1"}}, "gfx115*": {"command": "docker"}}
 
     assert verdicts({**podman("x:1"), "arch": arch}) == [("args[1]", "x:1", False)]
+
+
+def test_words_that_two_programs_are_given_name_an_image_of_both() -> None:
+    block = {**podman("x:1"), "arch": {"gfx1151": {"command": "docker"}}}
+
+    (use,) = uses(block)
+    assert use.runtimes == {Runtime.PODMAN, Runtime.DOCKER}
 
 
 def test_an_override_may_bring_or_end_the_container() -> None:

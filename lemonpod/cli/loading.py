@@ -1,0 +1,100 @@
+"""A load that is watched: a bar where somebody looks at a terminal, a line for each step elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from lemonpod.cli.client import Client, ServerError
+from lemonpod.cli.output import printable
+from lemonpod.errors import ConfigError
+
+Show = Callable[[Mapping[str, Any] | None], None]
+"""Takes the server's `progress`; None is a load that only has to become ready."""
+
+
+def load_and_watch(client: Client, body: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Load, and show the progress on stderr; returns the server's last word, raises its error."""
+    with closing(_events(client, body)) as events, _shown(f"Loading {model}") as show:
+        for name, data in events:
+            if name == "complete":
+                return data
+            if name == "error":
+                raise ServerError(data.get("status_code", 500), _message(data))
+            show(data.get("progress"))
+    raise ConfigError("the server broke off its answer", hint="`lemonpod status` says what runs")
+
+
+def _events(client: Client, body: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
+    name = ""
+    with closing(client.lines("POST", "/api/v1/load", body={**body, "stream": True})) as lines:
+        for line in lines:
+            if line.startswith("event:"):
+                name = line.removeprefix("event:").strip()
+            elif line.startswith("data:"):
+                yield name, client.parse(line.removeprefix("data:"))
+            elif line:
+                break
+    if not name:
+        client.parse("")  # raises: a server of ours would have sent events
+
+
+def _message(data: Mapping[str, Any]) -> str:
+    error = data.get("error")
+    return str(error.get("message")) if isinstance(error, dict) else str(error)
+
+
+@contextmanager
+def _shown(text: str) -> Iterator[Show]:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _bar(console, text) as show:
+            yield show
+    else:
+        yield _lines()
+
+
+@contextmanager
+def _bar(console: Any, text: str) -> Iterator[Show]:
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+    measures = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
+    with Progress(*columns, *measures, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=None)
+
+        def show(progress: Mapping[str, Any] | None) -> None:
+            if progress is None:
+                bar.update(task, description=text)
+                return
+            bar.update(
+                task,
+                description=printable(str(progress.get("text"))),
+                completed=progress.get("done_bytes") or 0,
+                total=progress.get("total_bytes"),
+            )
+
+        yield show
+
+
+def _lines() -> Show:
+    told: set[str] = set()
+
+    def show(progress: Mapping[str, Any] | None) -> None:
+        text = printable(str(progress.get("text"))) if progress else ""
+        if text and text not in told:
+            told.add(text)
+            sys.stderr.write(f"{text}\n")
+
+    return show

@@ -1,0 +1,75 @@
+"""A load that is told of as it goes on: `event: progress`, then one `event: complete` or `event: error`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiohttp import web
+
+from lemonpod.engine.api import InstanceStatus, Progress
+from lemonpod.engine.pool import Pool
+from lemonpod.engine.tasks import cancel
+from lemonpod.errors import LemonpodError
+from lemonpod.gateway.errors import envelope, row_of
+
+_INTERVAL: Final = 0.25
+_SILENCE: Final = 5.0
+"""An event that says nothing new is sent after so long, so that nothing between takes the stream for dead."""
+
+
+def progress_json(progress: Progress | None) -> dict[str, Any] | None:
+    """How far a preparation is; `percent` only where the whole is known."""
+    if progress is None:
+        return None
+    total = progress.total_bytes
+    return {
+        "text": progress.text,
+        "done_bytes": progress.done_bytes,
+        "total_bytes": total,
+        "percent": round(100 * progress.done_bytes / total, 1) if total else None,
+    }
+
+
+async def stream_load(
+    request: web.Request, pool: Pool, model: str, load: Coroutine[Any, Any, Mapping[str, Any]]
+) -> web.StreamResponse:
+    """Answer with the events of `load`, whose outcome is the last of them."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    loading = asyncio.create_task(load)
+    try:
+        with suppress(ConnectionResetError):  # the client has gone
+            await response.prepare(request)
+            await _tell(response, pool, model, loading)
+    finally:
+        await cancel(loading)
+    return response
+
+
+async def _tell(
+    response: web.StreamResponse, pool: Pool, model: str, loading: asyncio.Task[Mapping[str, Any]]
+) -> None:
+    clock = asyncio.get_running_loop().time
+    told, told_at = b"", -_SILENCE
+    while not (await asyncio.wait({loading}, timeout=_INTERVAL))[0]:
+        event = _event("progress", _progress(model, pool.status(model)))
+        if event != told or clock() - told_at >= _SILENCE:
+            await response.write(event)
+            told, told_at = event, clock()
+    try:
+        await response.write(_event("complete", loading.result()))
+    except LemonpodError as error:
+        failure = envelope(error, model=model)
+        await response.write(_event("error", {**failure, "status_code": row_of(type(error)).status}))
+
+
+def _progress(model: str, status: InstanceStatus | None) -> dict[str, Any]:
+    progress = progress_json(status.progress if status else None)
+    return {"model_name": model, "status": "preparing" if progress else "loading", "progress": progress}
+
+
+def _event(name: str, data: Mapping[str, Any]) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()

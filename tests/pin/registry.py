@@ -1,0 +1,112 @@
+"""A real registry on a loopback port, and images pushed to it by its own API."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import http.client
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.waiting import until, unused_port
+
+PROGRAM: Final = "docker-registry"
+MISSING: Final = None if shutil.which(PROGRAM) else "needs a registry: apt-get install docker-registry"
+_OCI: Final = "application/vnd.oci.image"
+_MANIFEST: Final = f"{_OCI}.manifest.v1+json"
+
+
+@dataclass(frozen=True)
+class LocalRegistry:
+    host: str
+
+    def push(self, repository: str, tag: str, content: str) -> str:
+        """An image that holds `content`; returns the digest of its manifest."""
+        layers = [self._blob(repository, content.encode(), f"{_OCI}.layer.v1.tar")]
+        config = self._blob(repository, json.dumps({"of": content}).encode(), f"{_OCI}.config.v1+json")
+        manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": config, "layers": layers}
+        return self._put(repository, tag, manifest)
+
+    def push_index(self, repository: str, tag: str, *manifests: str) -> str:
+        """An index of manifests that are there; returns its digest."""
+        listed = [
+            {
+                "mediaType": _MANIFEST,
+                "digest": digest,
+                "size": 1,
+                "platform": {"os": "linux", "architecture": a},
+            }
+            for digest, a in zip(manifests, ("amd64", "arm64"), strict=False)
+        ]
+        return self._put(
+            repository, tag, {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": listed}
+        )
+
+    def delete(self, repository: str, digest: str) -> None:
+        self._request("DELETE", f"/v2/{repository}/manifests/{digest}", expected=202)
+
+    def _blob(self, repository: str, content: bytes, media_type: str) -> dict[str, Any]:
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        where = self._request("POST", f"/v2/{repository}/blobs/uploads/", expected=202).partition("/v2/")[2]
+        self._request(
+            "PUT", f"/v2/{where}&digest={digest}", content, "application/octet-stream", expected=201
+        )
+        return {"mediaType": media_type, "digest": digest, "size": len(content)}
+
+    def _put(self, repository: str, tag: str, manifest: dict[str, Any]) -> str:
+        body = json.dumps(manifest).encode()
+        self._request("PUT", f"/v2/{repository}/manifests/{tag}", body, manifest["mediaType"], expected=201)
+        return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+    def _request(
+        self, method: str, path: str, body: bytes = b"", kind: str = "text/plain", *, expected: int
+    ) -> str:
+        """The location that is answered."""
+        connection = http.client.HTTPConnection(self.host, timeout=10)
+        try:
+            connection.request(method, path, body, {"Content-Type": kind})
+            answer = connection.getresponse()
+            assert answer.status == expected, (answer.status, answer.read())
+            return answer.headers.get("Location", "")
+        finally:
+            connection.close()
+
+
+@asynccontextmanager
+async def local_registry(folder: Path) -> AsyncIterator[LocalRegistry]:
+    """One that keeps its images in `folder`, until the block ends."""
+    host = f"127.0.0.1:{unused_port()}"
+    config = {
+        "version": 0.1,
+        "log": {"level": "error", "accesslog": {"disabled": True}},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "images")}, "delete": {"enabled": True}},
+        "http": {"addr": host},
+    }
+    file = folder / "registry.yml"
+    file.write_text(json.dumps(config))
+    with (folder / "registry.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(PROGRAM, "serve", str(file), stdout=log, stderr=log)
+    try:
+        await until(lambda: _answers(host) or process.returncode is not None)
+        assert process.returncode is None, (folder / "registry.log").read_text()
+        yield LocalRegistry(host)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+def _answers(host: str) -> bool:
+    connection = http.client.HTTPConnection(host, timeout=5)
+    try:
+        connection.request("GET", "/v2/")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
