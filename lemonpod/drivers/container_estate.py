@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lemonpod.drivers import labels
 from lemonpod.drivers.container_run import CONTAINERS, instance_id, is_held, place_of
-from lemonpod.drivers.labels import Origin, origin_of
+from lemonpod.drivers.labels import started_as
 from lemonpod.drivers.runtime import ContainerRuntime, Listed
 from lemonpod.drivers.runtimes import Link, Place, Runtimes
 from lemonpod.drivers.state import DeadRun, dead_runs, living_runs
@@ -57,12 +57,12 @@ class Estate:
         return frozenset(run.id for run in self._runs)
 
     def adoptable(self) -> Sequence[Adoptable]:
-        return [survivor.origin.start for survivor in self._survivors]
+        return [survivor.start for survivor in self._survivors]
 
     def take(self, plan: LaunchPlan) -> Survivor | None:
         """The one that this plan would start again, which then is its taker's."""
         for survivor in self._survivors:
-            if survivor.origin.fits(plan):
+            if survivor.fits(plan):
                 self._survivors.remove(survivor)
                 return survivor
         return None

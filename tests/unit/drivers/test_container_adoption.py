@@ -34,7 +34,8 @@ async def test_what_runs_is_taken_over_as_it_is(crashed: tuple[World, ContainerE
     world, left = crashed
     assert list(await world.driver.reclaim()) == []
     port = left.plan.endpoint.port
-    assert list(world.driver.adoptable()) == [Adoptable(model="user.m", port=port, overrides={"n": 1})]
+    left_there = Adoptable(model="user.m", port=port, overrides={"n": 1}, digest=left.plan.digest)
+    assert list(world.driver.adoptable()) == [left_there]
     engine = world.driver.create(left.plan)
     assert list(world.driver.adoptable()) == []
     world.runtime.calls.clear()
@@ -77,7 +78,6 @@ async def test_what_does_not_run_is_removed(crashed: tuple[World, ContainerEngin
     (line,) = await world.driver.reclaim()
     assert line == f"removed the container {container.name} of user.m, left by an earlier run"
     assert world.runtime.containers_ == {}
-    await world.driver.settle()
     assert os.listdir(world.state) == ["instance"]
 
 
