@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
@@ -46,7 +45,7 @@ class PullRequest:
     calls: Calls
     path: str
     query: Mapping[str, str]
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] | None = None
 
 
 class ApiRuntime(ABC):
