@@ -10,7 +10,9 @@ from typing import Any
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os, SlotPolicy
 from lemonpod.host.facts import HostFacts
-from lemonpod.launch.plan import LaunchPlan, ProcessSpec, TcpEndpoint
+from lemonpod.launch.argv.connection import Connection
+from lemonpod.launch.container import ContainerSpec, PortMapping, Runtime
+from lemonpod.launch.plan import ContainerLaunch, LaunchPlan, ProcessSpec, TcpEndpoint
 from lemonpod.models.entry import ModelEntry
 
 
@@ -84,3 +86,28 @@ def make_plan(
         "digest": "0" * 64,
     }
     return LaunchPlan(**(plan | overrides))
+
+
+def make_container_plan(
+    *command: str,
+    port: int,
+    image: str = "localhost/engine:1",
+    runtime: Runtime = Runtime.PODMAN,
+    published: bool = True,
+    connection: Connection | None = None,
+    probe: HealthProbe | None = None,
+    plan: Mapping[str, Any] = MappingProxyType({}),
+    **spec: Any,
+) -> LaunchPlan:
+    """A plan for a container of `image` that runs `command`, with its port published; `spec` is what else is
+    asked of it, `plan` what else is different."""
+    ports = (PortMapping(host_ip="127.0.0.1", host_port=port, container_port=port),) if published else ()
+    container = ContainerSpec(runtime=runtime, image=image, command=command, **({"ports": ports} | spec))
+    launch = ContainerLaunch(
+        argv=(runtime.value, "run", image, *command),
+        cwd=None,
+        program=runtime.value,
+        connection=connection or Connection(),
+        container=container,
+    )
+    return make_plan(port=port, probe=probe, **{"spec": launch, **plan})

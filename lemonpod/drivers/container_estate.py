@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lemonpod.drivers import labels
 from lemonpod.drivers.container_run import CONTAINERS, instance_id, is_held, place_of
-from lemonpod.drivers.labels import Origin, origin_of
+from lemonpod.drivers.labels import started_as
 from lemonpod.drivers.runtime import ContainerRuntime, Listed
 from lemonpod.drivers.runtimes import Link, Place, Runtimes
 from lemonpod.drivers.state import DeadRun, dead_runs, living_runs
@@ -30,13 +30,16 @@ class Survivor:
     link: Link
     container: str
     name: str
-    origin: Origin
+    start: Adoptable
+
+    def fits(self, plan: LaunchPlan) -> bool:
+        """Whether that plan would start the same."""
+        started = (self.start.model, self.start.port, self.start.digest)
+        return started == (plan.model, plan.endpoint.port, plan.digest)
 
     def __str__(self) -> str:
-        start = self.origin.start
-        return (
-            f"the engine of {start.model} (container {self.name}, port {start.port}), left by an earlier run"
-        )
+        model, port = self.start.model, self.start.port
+        return f"the engine of {model} (container {self.name}, port {port}), left by an earlier run"
 
 
 class Estate:
@@ -57,12 +60,12 @@ class Estate:
         return frozenset(run.id for run in self._runs)
 
     def adoptable(self) -> Sequence[Adoptable]:
-        return [survivor.origin.start for survivor in self._survivors]
+        return [survivor.start for survivor in self._survivors]
 
     def take(self, plan: LaunchPlan) -> Survivor | None:
         """The one that this plan would start again, which then is its taker's."""
         for survivor in self._survivors:
-            if survivor.origin.fits(plan):
+            if survivor.fits(plan):
                 self._survivors.remove(survivor)
                 return survivor
         return None
@@ -83,6 +86,8 @@ class Estate:
                 log.warning(
                     "what an earlier server left with %s cannot be looked for: %s", place.runtime, error
                 )
+        if not self._survivors:
+            await self.aclose(forget=not self._unsettled)
         return told
 
     async def settle(self, grace: float) -> list[str]:
@@ -111,9 +116,9 @@ class Estate:
     async def _look_at(self, link: Link) -> list[str]:
         told = []
         for one in await link.call(self._ownerless):
-            origin = origin_of(one.labels)
-            if one.running and origin is not None:
-                self._survivors.append(Survivor(link=link, container=one.id, name=one.name, origin=origin))
+            start = started_as(one.labels)
+            if one.running and start is not None:
+                self._survivors.append(Survivor(link=link, container=one.id, name=one.name, start=start))
                 continue
             await link.call(lambda runtime, id=one.id: runtime.remove(id))  # type: ignore[misc]
             model = one.labels.get(labels.MODEL, "an unknown model")

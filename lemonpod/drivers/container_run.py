@@ -87,7 +87,7 @@ class ContainerRun:
             self._file.remove(number)
 
     def holds(self, container: str, marks: Mapping[str, str], *, dead: Collection[str]) -> bool:
-        """Whether a server that runs, this one too, has that container; `dead` are runs that have ended."""
+        """Whether a server that runs, this one too, has that container; `dead` are runs known as ended."""
         return is_held(container, marks, living_runs(self._folder, CONTAINERS), dead)
 
     async def sweep(self) -> None:

@@ -52,29 +52,15 @@ def labels_of(plan: LaunchPlan, owner: Owner) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What a container was started as: its labels, read back."""
-
-    digest: str
-    start: Adoptable
-
-    def fits(self, plan: LaunchPlan) -> bool:
-        """Whether that plan would start the same."""
-        same_place = (self.start.model, self.start.port) == (plan.model, plan.endpoint.port)
-        return same_place and self.digest == plan.digest
-
-
-def origin_of(labels: Mapping[str, str]) -> Origin | None:
-    """None where the labels are not those that `labels_of` makes."""
+def started_as(labels: Mapping[str, str]) -> Adoptable | None:
+    """What a container was started as; None where the labels are not those that `labels_of` makes."""
     try:
         overrides: JsonValue = json.loads(labels[OVERRIDES])
-        start = Adoptable(
+        return Adoptable(
             model=labels[MODEL],
             port=int(labels[PORT]),
             overrides=overrides if isinstance(overrides, dict) else {},
             digest=labels[PLAN],
         )
-        return Origin(digest=labels[PLAN], start=start)
     except (KeyError, ValueError):
         return None

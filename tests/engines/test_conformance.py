@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from lemonpod.drivers.container import ContainerDriver
 from lemonpod.drivers.process import ProcessDriver
 from lemonpod.engine.api import Driver, Engine, EngineState, ExitStatus
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineExitedError, SpawnError
 from lemonpod.launch.plan import LaunchPlan
 from tests.engines.conftest import SETTINGS, fake_plan, shell_plan
-from tests.factories import make_plan
+from tests.engines.containers import container_driver, container_plan, serving_plan
+from tests.factories import make_container_plan, make_plan
 from tests.fakes.engine import FakeDriver, FakeHabits
+from tests.fakes.runtime import FakeRuntimes
+from tests.lab.engine import ContainerEngine
+from tests.lab.lab import KINDS
 from tests.waiting import unused_port
 
 
@@ -54,9 +59,53 @@ def fake_kind(folder: Path) -> Kind:
     return Kind(driver, serving=plan("serving"), dying=plan("dying"), unstartable=plan("unstartable"))
 
 
-@pytest.fixture(params=[process_kind, fake_kind], ids=["process", "fake"])
-async def kind(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kind]:
-    kind: Kind = request.param(tmp_path)
+def fake_runtime_kind(folder: Path) -> Kind:
+    def serving() -> LaunchPlan:
+        port = unused_port()
+        return make_container_plan("say", "engine started", "serve", str(port), port=port)
+
+    return Kind(
+        driver=ContainerDriver(folder / "state", {}, SETTINGS, runtimes=FakeRuntimes()),
+        serving=serving,
+        dying=lambda: make_container_plan("say", "engine started", "exit", "3", port=unused_port()),
+        unstartable=lambda: make_container_plan("/no/such/engine", port=1),
+    )
+
+
+def lab_kind(folder: Path, engine: ContainerEngine) -> Kind:
+    return Kind(
+        driver=container_driver(engine, folder / "state"),
+        serving=lambda: serving_plan(engine),
+        dying=lambda: container_plan(engine, "sh", "-c", "echo engine started; exit 3"),
+        unstartable=lambda: container_plan(engine, "/no/such/engine"),
+    )
+
+
+ALWAYS = {"process": process_kind, "fake": fake_kind, "fake-runtime": fake_runtime_kind}
+
+
+@pytest.fixture(params=[*ALWAYS, *KINDS])
+def kind_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def lab_engine(request: pytest.FixtureRequest, kind_name: str) -> Iterator[ContainerEngine | None]:
+    """A real container engine, if the kind is one; its containers are gone after the test."""
+    if kind_name in ALWAYS:
+        yield None
+        return
+    engine = request.getfixturevalue("lab").engine(kind_name)
+    yield engine
+    left = engine.containers()
+    engine.remove_test_containers()
+    assert left == []
+
+
+@pytest.fixture
+async def kind(kind_name: str, lab_engine: ContainerEngine | None, tmp_path: Path) -> AsyncIterator[Kind]:
+    kind = ALWAYS[kind_name](tmp_path) if lab_engine is None else lab_kind(tmp_path, lab_engine)
     yield kind
     await kind.driver.aclose()
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []

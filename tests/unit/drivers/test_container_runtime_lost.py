@@ -1,0 +1,123 @@
+"""A runtime that does not answer says nothing about its containers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from lemonpod.drivers import container_watch
+from lemonpod.engine.api import EngineState
+from lemonpod.engine.probe import until_ready
+from lemonpod.errors import EngineError, RuntimeUnavailableError
+from tests.unit.drivers.containers import World
+from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_watch, "FIRST_RETRY", 0.01)
+    monkeypatch.setattr(container_watch, "LAST_RETRY", 0.02)
+
+
+async def test_unknown_is_not_gone_and_heals(world: World) -> None:
+    engine = await world.started("say", "before", "serve", "PORT")
+    await until_ready(engine)
+    waiting = asyncio.create_task(engine.wait())
+    await until(lambda: engine.log_tail(9) == ("before",))
+    world.runtime.vanish()
+    await until(lambda: engine.trouble)
+    assert "the fake is silent" in str(engine.trouble)
+    assert not waiting.done()
+    with pytest.raises(RuntimeUnavailableError):
+        await engine.inspect()
+    assert await engine.probe()
+    assert (await engine.stats()).memory_bytes is None
+    world.runtime.say(world.runtime.only(), b"meanwhile\n")
+    world.runtime.come_back()
+    await until(lambda: engine.trouble is None)
+    assert (await engine.inspect()).state is EngineState.RUNNING
+    world.runtime.say(world.runtime.only(), b"after\n")
+    await until(lambda: engine.log_tail(9) == ("before", "meanwhile", "after"))
+    world.runtime.end(world.runtime.only(), 4)
+    assert (await waiting).code == 4
+    assert engine.log_tail(9) == ("before", "meanwhile", "after")
+
+
+async def test_an_end_during_the_silence_is_told_after_it(world: World) -> None:
+    engine = await world.started("say", "before")
+    await until(lambda: engine.log_tail(9))
+    world.runtime.vanish()
+    await until(lambda: engine.trouble)
+    world.runtime.say(world.runtime.only(), b"last words")
+    world.runtime.end(world.runtime.only(), 137, oom=True)
+    world.runtime.come_back()
+    assert (await engine.wait()).reason == "out of memory"
+    assert engine.log_tail(9) == ("before", "last words")
+
+
+async def test_one_that_is_gone_after_the_silence(world: World) -> None:
+    engine = await world.started()
+    await until(lambda: "wait" in world.runtime.calls)
+    world.runtime.vanish()
+    await until(lambda: engine.trouble)
+    world.runtime.drop(world.runtime.only())
+    world.runtime.come_back()
+    assert str(await engine.wait()) == "was removed by somebody else"
+
+
+async def test_what_cannot_be_ended_is_named_and_swept_before_the_next_start(world: World) -> None:
+    engine = await world.started(name="n-1")
+    world.runtime.vanish()
+    await until(lambda: engine.trouble)
+    with pytest.raises(EngineError, match=r"container n-1 of user\.m cannot be ended: the fake is silent"):
+        await engine.stop(grace=1.0)
+    world.runtime.come_back()
+    later = await world.started(name="n-1")
+    assert [one.name for one in world.runtime.containers_.values()] == ["n-1"]
+    assert (await engine.wait()).wanted
+    assert (await engine.stop(grace=1.0)).wanted
+    assert (await later.inspect()).state is EngineState.RUNNING
+
+
+async def test_a_runtime_that_dies_in_the_middle_of_a_start(world: World) -> None:
+    world.runtime.failures["start"] = RuntimeUnavailableError("hung up")
+    engine = world.create()
+    with pytest.raises(RuntimeUnavailableError):
+        await engine.start()
+    assert len(world.runtime.containers_) == 1
+    await world.driver.aclose()
+    assert world.runtime.containers_ == {}
+
+
+async def test_a_container_whose_id_was_never_heard_is_found_by_its_labels(world: World) -> None:
+    create = world.runtime.create
+
+    def made_but_not_told(*args: object) -> str:
+        create(*args)  # type: ignore[arg-type]
+        raise RuntimeUnavailableError("hung up")
+
+    world.runtime.create = made_but_not_told  # type: ignore[method-assign, assignment]
+    with pytest.raises(RuntimeUnavailableError):
+        await world.create().start()
+    assert len(world.runtime.containers_) == 1
+    world.runtime.create = create  # type: ignore[method-assign]
+    engine = await world.started()
+    assert len(world.runtime.containers_) == 1
+    await engine.stop(grace=0.0)
+
+
+async def test_no_answer_while_it_is_looked_for_whose_port_it_is(world: World) -> None:
+    engine = await world.started("serve", "PORT")
+    world.runtime.failures["inspect"] = RuntimeUnavailableError("hung up")
+    assert not await engine.probe()
+    assert "hung up" in await engine.diagnose()
+    assert await engine.probe()
+
+
+async def test_output_that_cannot_be_read_is_no_end(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.runtime.failures["logs"] = EngineError("no such log driver")
+    engine = await world.started()
+    await until(lambda: "no such log driver" in caplog.text)
+    world.runtime.end(world.runtime.only(), 1)
+    assert (await engine.wait()).code == 1
