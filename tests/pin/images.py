@@ -1,28 +1,21 @@
-"""A real registry on a loopback port, and images pushed to it by its own API."""
+"""Images pushed to a registry by its own API, with no engine that would change them."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import http.client
 import json
-import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from tests.waiting import until, unused_port
-
-PROGRAM: Final = "docker-registry"
-MISSING: Final = None if shutil.which(PROGRAM) else "needs a registry: apt-get install docker-registry"
 _OCI: Final = "application/vnd.oci.image"
 _MANIFEST: Final = f"{_OCI}.manifest.v1+json"
 
 
 @dataclass(frozen=True)
-class LocalRegistry:
+class Images:
+    """Of the registry at `host`."""
+
     host: str
 
     def push(self, repository: str, tag: str, content: str) -> str:
@@ -75,38 +68,3 @@ class LocalRegistry:
             return answer.headers.get("Location", "")
         finally:
             connection.close()
-
-
-@asynccontextmanager
-async def local_registry(folder: Path) -> AsyncIterator[LocalRegistry]:
-    """One that keeps its images in `folder`, until the block ends."""
-    host = f"127.0.0.1:{unused_port()}"
-    config = {
-        "version": 0.1,
-        "log": {"level": "error", "accesslog": {"disabled": True}},
-        "storage": {"filesystem": {"rootdirectory": str(folder / "images")}, "delete": {"enabled": True}},
-        "http": {"addr": host},
-    }
-    file = folder / "registry.yml"
-    file.write_text(json.dumps(config))
-    with (folder / "registry.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(PROGRAM, "serve", str(file), stdout=log, stderr=log)
-    try:
-        await until(lambda: _answers(host) or process.returncode is not None)
-        assert process.returncode is None, (folder / "registry.log").read_text()
-        yield LocalRegistry(host)
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-
-
-def _answers(host: str) -> bool:
-    connection = http.client.HTTPConnection(host, timeout=5)
-    try:
-        connection.request("GET", "/v2/")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
