@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import json
+import tarfile
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
 _OCI: Final = "application/vnd.oci.image"
 _MANIFEST: Final = f"{_OCI}.manifest.v1+json"
+_PLATFORMS: Final = ({"os": "linux", "architecture": "amd64"}, {"os": "linux", "architecture": "arm64"})
 
 
 @dataclass(frozen=True)
@@ -19,9 +23,16 @@ class Images:
     host: str
 
     def push(self, repository: str, tag: str, content: str) -> str:
-        """An image that holds `content`; returns the digest of its manifest."""
-        layers = [self._blob(repository, content.encode(), f"{_OCI}.layer.v1.tar")]
-        config = self._blob(repository, json.dumps({"of": content}).encode(), f"{_OCI}.config.v1+json")
+        """An image that holds a file of that name; returns the digest of its manifest."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo(content))
+        layers = [self._blob(repository, buffer.getvalue(), f"{_OCI}.layer.v1.tar")]
+        of_image = {
+            **_PLATFORMS[0],
+            "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in layers]},
+        }
+        config = self._blob(repository, json.dumps(of_image).encode(), f"{_OCI}.config.v1+json")
         manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": config, "layers": layers}
         return self._put(repository, tag, manifest)
 
@@ -31,10 +42,10 @@ class Images:
             {
                 "mediaType": _MANIFEST,
                 "digest": digest,
-                "size": 1,
-                "platform": {"os": "linux", "architecture": a},
+                "size": self._size(repository, digest),
+                "platform": platform,
             }
-            for digest, a in zip(manifests, ("amd64", "arm64"), strict=False)
+            for digest, platform in zip(manifests, _PLATFORMS, strict=True)
         ]
         return self._put(
             repository, tag, {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": listed}
@@ -42,6 +53,11 @@ class Images:
 
     def delete(self, repository: str, digest: str) -> None:
         self._request("DELETE", f"/v2/{repository}/manifests/{digest}", expected=202)
+
+    def _size(self, repository: str, digest: str) -> int:
+        with closing(http.client.HTTPConnection(self.host, timeout=10)) as connection:
+            connection.request("GET", f"/v2/{repository}/manifests/{digest}", headers={"Accept": _MANIFEST})
+            return len(connection.getresponse().read())
 
     def _blob(self, repository: str, content: bytes, media_type: str) -> dict[str, Any]:
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -60,11 +76,8 @@ class Images:
         self, method: str, path: str, body: bytes = b"", kind: str = "text/plain", *, expected: int
     ) -> str:
         """The location that is answered."""
-        connection = http.client.HTTPConnection(self.host, timeout=10)
-        try:
+        with closing(http.client.HTTPConnection(self.host, timeout=10)) as connection:
             connection.request(method, path, body, {"Content-Type": kind})
             answer = connection.getresponse()
             assert answer.status == expected, (answer.status, answer.read())
             return answer.headers.get("Location", "")
-        finally:
-            connection.close()

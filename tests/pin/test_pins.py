@@ -15,6 +15,7 @@ from lemonpod.pin.credentials import Credentials
 from lemonpod.pin.registry import Registry
 from lemonpod.pin.source import NoSuchImageError, UnreachableError
 from tests.factories import make_document
+from tests.lab.engine import ContainerEngine
 from tests.lab.registry import PASSWORD, USER
 from tests.lab.registry import Registry as LabRegistry
 from tests.pin.images import Images
@@ -197,7 +198,11 @@ def test_a_registry_that_does_not_answer_is_3(folder: Path, capsys: pytest.Captu
     block = {"command": "docker", "args": ["run", image]}
     file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
 
-    for command in (["verify"], ["update"], ["check", "--resolve"]):
+    for command in (
+        ["verify"],
+        ["update", "--from", "registry"],
+        ["check", "--resolve", "--from", "registry"],
+    ):
         code, (one,) = pin(capsys, *command, str(file))
         assert (code, one["verdict"]) == (3, "unknown")
         assert "cannot be reached: Connection refused" in one["problem"]
@@ -224,3 +229,40 @@ def test_a_login_is_read_where_podman_keeps_it(
 
     code, (one,) = pin(capsys, "verify", str(file))
     assert (code, one["verdict"]) == (1, "gone")  # which nobody hears who is not let in
+
+
+def test_an_engine_is_asked_for_what_it_has_pulled(
+    engine: ContainerEngine,
+    images: Images,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C09: it knows an image by the digests of its repository, and never by the image's id."""
+    for variable, value in engine.env.items():
+        monkeypatch.setenv(variable, value)
+    # Each engine is asked alone, whatever else this machine runs.
+    other = "DOCKER_HOST" if engine.runtime == "podman" else "CONTAINER_HOST"
+    monkeypatch.setenv(other, f"unix://{folder}/none.sock")
+    name = f"{images.host}/pulled/{engine.name}"
+    plain = images.push(f"pulled/{engine.name}", "plain", f"plain-{engine.name}")
+    parts = [images.push(f"pulled/{engine.name}", f"part-{a}", f"{a}-{engine.name}") for a in "ab"]
+    index = images.push_index(f"pulled/{engine.name}", "index", *parts)
+
+    def asked(command: str, image: str) -> tuple[int, str, str | None]:
+        file = folder / "x.json"
+        block = {"command": engine.runtime, "args": ["run", image]}
+        file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
+        code, (one,) = pin(capsys, command, "--from", "engine", str(file))
+        return code, one["verdict"], one["resolved"]
+
+    assert asked("update", f"{name}:plain") == (3, "unknown", None)
+    for tag in ("plain", "index"):
+        engine.run_cli("pull", f"{name}:{tag}")
+    try:
+        assert asked("update", f"{name}:plain") == (0, "changed", plain)
+        assert asked("verify", f"{name}:plain@{plain}") == (0, "current", plain)
+        assert asked("verify", f"{name}@{index}") == (0, "current", index)
+        assert asked("verify", f"{name}:plain@{STALE}") == (3, "unknown", None)
+    finally:
+        engine.run_cli("rmi", f"{name}:plain", f"{name}:index")
