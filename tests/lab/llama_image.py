@@ -7,7 +7,7 @@ import re
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -44,9 +44,9 @@ def write_llama(archive: Path) -> None:
         modules = list(_files_of("xllamacpp"))
         for path, name in modules:
             tar.add(path, f"{packages}/{name}")
-        tar.add(Path(lemonpod.__file__).parent, f"{packages}/lemonpod", filter=_without_ballast)
-        binaries = (python, *standard.glob("lib-dynload/*.so"), *(path for path, _ in modules))
-        for library in _libraries(path for path in binaries if not _LEFT_OUT.search(str(path))):
+        tar.add(Path(lemonpod.__file__).parent, f"{packages}/lemonpod")
+        extensions = [path for path in standard.glob("lib-dynload/*.so") if not _LEFT_OUT.search(str(path))]
+        for library in _libraries(python, *extensions, *(path for path, _ in modules)):
             # The loader is named by its path in every program; the others are looked for.
             place = str(library)[1:] if library.name.startswith("ld-") else f"{_HOME}/lib/{library.name}"
             tar.add(library.resolve(), place)
@@ -63,7 +63,12 @@ def _files_of(distribution: str) -> Iterator[tuple[Path, str]]:
             yield Path(str(file.locate())), str(file)
 
 
-def _libraries(binaries: Iterable[Path]) -> list[Path]:
+def _libraries(*binaries: Path) -> list[Path]:
     """The shared libraries they need, those of other libraries included."""
-    elf = [str(path) for path in binaries if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    elf = [str(path) for path in binaries if _is_elf(path)]
     return sorted({Path(found) for found in _LIBRARY.findall(run("ldd", *elf))})
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
