@@ -17,7 +17,8 @@ from tests.lab import trixie
 from tests.lab.docker import start_docker
 from tests.lab.engine import ContainerEngine
 from tests.lab.errors import LabError
-from tests.lab.images import import_tiny
+from tests.lab.images import TINY, has_image, import_image, write_tiny
+from tests.lab.llama_image import CHANGES, LLAMA, write_llama
 from tests.lab.packages import USER, install
 from tests.lab.podman import bridge, start_podman
 from tests.lab.registry import Registry, start_registry
@@ -88,8 +89,22 @@ class Lab:
         engine = kind.start(
             name, self._space(name, newer=kind.newer, user=user), network=_network(self._number, name), **said
         )
-        import_tiny(engine, self.folder)
+        self._give(engine, TINY, write_tiny, 'CMD ["/bin/sh"]')
         return engine
+
+    def llama(self, engine: ContainerEngine) -> str:
+        """The image with a real llama.cpp, given to the engine when first asked for: it is big."""
+        self._give(engine, LLAMA, write_llama, *CHANGES)
+        return LLAMA
+
+    def _give(
+        self, engine: ContainerEngine, image: str, write: Callable[[Path], None], *changes: str
+    ) -> None:
+        archive = self.folder / f"{Path(image).name}.tar"
+        if not archive.exists():
+            write(archive)
+        if not has_image(engine, image):
+            import_image(engine, archive, image, *changes)
 
     def registry(self, *, login: bool = False) -> Registry:
         """Another registry, empty."""

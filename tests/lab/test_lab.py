@@ -11,9 +11,11 @@ import pytest
 
 from tests.lab.engine import ContainerEngine
 from tests.lab.images import TINY
+from tests.lab.lab import Lab
 from tests.lab.random_image import put_random_image
 from tests.lab.registry import PASSWORD, USER, Registry, slowed
 from tests.lab.waiting import wait_until
+from tests.tiny_model import write_tiny_gguf
 from tests.users import open_folder
 from tests.waiting import unused_port
 
@@ -45,6 +47,17 @@ def test_a_container_answers_on_loopback(engine: ContainerEngine, network: str) 
     where = ("--network=host",) if network == "host" else (f"-p=127.0.0.1:{port}:{port}",)
     engine.run_cli("run", "-d", *where, TINY, "httpd", "-f", "-p", str(port), "-h", "/www")
     wait_until(lambda: healthy(port), "an answer of the container")
+
+
+def test_a_real_llama_server_in_a_container(engine: ContainerEngine, lab: Lab) -> None:
+    port = unused_port()
+    with open_folder() as folder:
+        write_tiny_gguf(folder / "tiny.gguf")
+        serve = ("llama-server", "-m", "/models/tiny.gguf", "--port", str(port))
+        mount = f"{folder}:/models:ro"
+        engine.run_cli("run", "-d", "--network=host", "-v", mount, lab.llama(engine), *serve)
+        wait_until(lambda: healthy(port), "an answer of llama.cpp")
+        engine.remove_test_containers()
 
 
 def test_its_program_works_where_the_caller_is(engine: ContainerEngine) -> None:
