@@ -21,7 +21,7 @@ from lemonpod.errors import ArgvError, ConfigError, LemonpodError, SpawnError
 from lemonpod.host.user import this_user
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.environment import engine_environment
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import ContainerLaunch, LaunchPlan
 from lemonpod.models.hub import hub_dir
 
 _CONNECT_TIMEOUT: Final = 1.0
@@ -124,8 +124,8 @@ def _models(
         if isinstance(plan, LemonpodError):
             fix = plan.hint or f"lemonpod manifest plan {recipe} --model {model}"
             yield Check(name=name, ok=False, found=plan.message, fix=fix)
-        elif use := use_of_plan(plan):
-            runs = f"{use.spec.image} by {use.spec.runtime}"
+        elif isinstance(plan.spec, ContainerLaunch):
+            runs = f"{plan.spec.container.image} by {plan.spec.container.runtime}"
             yield Check(name=name, ok=True, found=f"{recipe} would run {runs} ({plan.block_path})")
         else:
             yield _process(name, plan, environ)

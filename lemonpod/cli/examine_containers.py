@@ -45,6 +45,7 @@ _VERSION_2: Final = "boot with systemd.unified_cgroup_hierarchy=1, or take the l
 _RELABELS: Final = frozenset({"z", "Z"})
 _KEEP_GROUPS: Final = "add '--group-add', 'keep-groups' to the manifest's args"
 _CRUN: Final = "crun"
+_NVIDIA_HOOK: Final = "nvidia-container-runtime-hook"
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 
@@ -122,6 +123,16 @@ def _cdi(spec: ContainerSpec, _: Engine, machine: Machine) -> Findings:
             fix = _CDI_GENERATORS.get(vendor, f"put the CDI spec of {vendor} into {FOLDERS[0]}")
             unread = f" ({'; '.join(declared.unreadable)})" if declared.unreadable else ""
             yield f"no CDI spec in {' or '.join(FOLDERS)} declares {name}{unread}", fix
+
+
+def _gpus(spec: ContainerSpec, _: Engine, machine: Machine) -> Findings:
+    """What `docker --gpus` asks of NVIDIA's hook, or from version 28 on of a CDI spec."""
+    asks = any(request.driver in {"", "nvidia"} for request in spec.device_requests)
+    if not asks or machine.program(_NVIDIA_HOOK):
+        return
+    if not any(name.startswith("nvidia.com/gpu=") for name in cdi_devices(machine.root).names):
+        reason = f"'--gpus' is asked for, and neither {_NVIDIA_HOOK} nor a CDI spec of nvidia.com is there"
+        yield reason, "sudo apt install nvidia-container-toolkit && sudo systemctl restart docker"
 
 
 def _mounts(spec: ContainerSpec, engine: Engine, machine: Machine) -> Findings:
@@ -212,7 +223,7 @@ def _image(subject: str, spec: ContainerSpec, runtime: Runtime, address: Address
     image = quote(spec.image, safe="/:@")
     libpod = f"/v4.0.0/libpod/images/{image}/exists"
     try:
-        status = ask(address, libpod if runtime is Runtime.PODMAN else f"/v1.41/images/{image}/json").status
+        status = ask(address, libpod if runtime is Runtime.PODMAN else f"/images/{image}/json").status
     except RuntimeUnavailableError as error:
         return Check(name=subject, ok=False, found=error.message, fix=error.hint)
     if status < 300:
@@ -229,6 +240,7 @@ def _image(subject: str, spec: ContainerSpec, runtime: Runtime, address: Address
 _LOOKS: Final[tuple[Callable[[ContainerSpec, Engine, Machine], Findings], ...]] = (
     _devices,
     _cdi,
+    _gpus,
     _mounts,
     _labels,
     _limits,

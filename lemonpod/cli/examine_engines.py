@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from lemonpod.cli.check import Check
 from lemonpod.drivers.address import USUAL_PLACE, Address, OnlyByCliAddressError, addresses
 from lemonpod.drivers.ask import ask
 from lemonpod.drivers.reach import Obstacle, Way, nearest, reach
+from lemonpod.drivers.runtimes import Place
 from lemonpod.drivers.spawn import locate
 from lemonpod.errors import RuntimeUnavailableError, SpawnError
 from lemonpod.host.containers import (
@@ -31,7 +32,7 @@ from lemonpod.launch.container import Runtime
 OLDEST: Final[Mapping[Runtime, tuple[int, ...]]] = {Runtime.PODMAN: (4, 3), Runtime.DOCKER: (1, 41)}
 """Versions of the APIs: of podman its own, and of docker that of its version 20.10."""
 PODMAN_INFO: Final = "/v4.0.0/libpod/info"
-DOCKER_INFO: Final = "/v1.41/info"
+DOCKER_INFO: Final = "/info"  # of whatever version it speaks: newer daemons refuse the paths of old ones
 
 _VERSION_HEADER: Final[Mapping[Runtime, str]] = {
     Runtime.PODMAN: "libpod-api-version",
@@ -47,6 +48,8 @@ _DOCKER_LIMITS: Final = (
     ("CPUSet", "cpuset"),
     ("PidsLimit", "pids"),
 )
+_NEVER_SAID: Final = frozenset({"io"})  # docker has no field for it
+_NAMES_OF_VERSION_2: Final = {"blkio": "io"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,27 +87,26 @@ class Engine:
     limits: Cgroups | None
 
 
-def find_engine(
-    runtime: Runtime, url: str | None, context: str | None, machine: Machine
-) -> tuple[Engine, tuple[Check, ...]]:
-    """The engine that answers to such a command line, and what was found on the way."""
-    name = runtime.value
+def find_engine(place: Place, machine: Machine) -> tuple[Engine, Check]:
+    """The engine that a command line asks, and whether it answers."""
+    runtime, said = place.runtime, place.connection
+    name, user = runtime.value, machine.user
     try:
-        places = addresses(runtime, url, context, machine.environ, home=machine.home, euid=machine.user.uid)
+        found = addresses(runtime, said.url, said.context, machine.environ, home=machine.home, euid=user.uid)
     except OnlyByCliAddressError as error:
-        found = f"{error.message}: it is left to {machine.program(name) or name}"
-        return _unasked(runtime, machine, local=False), (Check(name=name, ok=True, found=found),)
+        left = f"{error.message}: it is left to {place.program}"
+        return _unasked(runtime, machine, local=False), Check(name=name, ok=True, found=left)
     except RuntimeUnavailableError as error:
         check = Check(name=name, ok=False, found=error.message, fix=error.hint)
-        return _unasked(runtime, machine, local=False), (check,)
+        return _unasked(runtime, machine, local=False), check
     obstacles: list[Obstacle] = []
-    for address in places:
+    for address in found:
         obstacle = reach(address)
         if obstacle is None:
             return _answering(runtime, address, machine)
         obstacles.append(obstacle)
-    local = any(address.socket for address in places)
-    return _unasked(runtime, machine, local=local), (_silent(runtime, places, obstacles, machine),)
+    local = any(address.socket for address in found)
+    return _unasked(runtime, machine, local=local), _silent(place, found, obstacles, machine)
 
 
 def rootless_checks(machine: Machine) -> Iterator[Check]:
@@ -160,21 +162,19 @@ def _runtime_folder(name: str, user: User, environ: Mapping[str, str]) -> Iterat
             yield Check(name=name, ok=False, found=found, fix=fix)
 
 
-def _silent(
-    runtime: Runtime, places: tuple[Address, ...], obstacles: list[Obstacle], machine: Machine
-) -> Check:
-    """No place can be connected to."""
-    name = runtime.value
-    tried = "; ".join(f"{place}: {why.reason}" for place, why in zip(places, obstacles, strict=True))
-    usual = places[0].origin == USUAL_PLACE
-    program = machine.program(name)
+def _silent(place: Place, tried: tuple[Address, ...], obstacles: list[Obstacle], machine: Machine) -> Check:
+    """No address can be connected to."""
+    runtime, name = place.runtime, place.runtime.value
+    why = "; ".join(f"{address}: {one.reason}" for address, one in zip(tried, obstacles, strict=True))
+    usual = tried[0].origin == USUAL_PLACE
+    program = machine.program(place.program)
     if usual and runtime is Runtime.PODMAN and program:
-        found = f"no service listens, so lemonpod runs its own by {program} ({tried})"
+        found = f"no service listens, so lemonpod runs its own by {program} ({why})"
         return Check(name=name, ok=True, found=found)
     absent = all(obstacle.kind is Way.NOTHING_THERE for obstacle in obstacles)
     installed = program or machine.program("dockerd")
     fix = _INSTALL[runtime] if usual and absent and not installed else nearest(obstacles).cure
-    return Check(name=name, ok=False, found=f"does not answer: {tried}", fix=fix)
+    return Check(name=name, ok=False, found=f"does not answer: {why}", fix=fix)
 
 
 def _unasked(runtime: Runtime, machine: Machine, *, local: bool) -> Engine:
@@ -191,60 +191,56 @@ def _unasked(runtime: Runtime, machine: Machine, *, local: bool) -> Engine:
     )
 
 
-def _answering(runtime: Runtime, address: Address, machine: Machine) -> tuple[Engine, tuple[Check, ...]]:
+def _answering(runtime: Runtime, address: Address, machine: Machine) -> tuple[Engine, Check]:
     """Somebody listens: is it the engine, and of a version that is spoken here?"""
-    name, fallback = runtime.value, _unasked(runtime, machine, local=address.socket is not None)
+    name, unasked = runtime.value, _unasked(runtime, machine, local=address.socket is not None)
     try:
         answer = ask(address, "/_ping")
         version = answer.headers.get(_VERSION_HEADER[runtime])
         if answer.status != 200 or version is None:
             found = f"what answers at {address} is not {name}"
-            return fallback, (Check(name=name, ok=False, found=found, fix=f"correct {address.origin}"),)
+            return unasked, Check(name=name, ok=False, found=found, fix=f"correct {address.origin}")
         if _numbers(version) < OLDEST[runtime]:
             least = ".".join(map(str, OLDEST[runtime]))
             found = f"{address} speaks version {version} of the API, and {least} is the oldest that is enough"
-            return fallback, (Check(name=name, ok=False, found=found, fix=f"update {name}"),)
+            return unasked, Check(name=name, ok=False, found=found, fix=f"update {name}")
         info = ask(address, PODMAN_INFO if runtime is Runtime.PODMAN else DOCKER_INFO).json()
     except RuntimeUnavailableError as error:
-        return fallback, (Check(name=name, ok=False, found=error.message, fix=error.hint),)
+        return unasked, Check(name=name, ok=False, found=error.message, fix=error.hint)
     said = _said_by_podman if runtime is Runtime.PODMAN else _said_by_docker
-    engine = said(info, address, machine, fallback)
+    engine = replace(said(info, machine, unasked), address=address)
     kind = "rootless" if engine.rootless else "rootful"
-    return engine, (Check(name=name, ok=True, found=f"{address} answers: API {version}, {kind}"),)
+    return engine, Check(name=name, ok=True, found=f"{address} answers: API {version}, {kind}")
 
 
-def _said_by_podman(info: dict[str, Any], address: Address, machine: Machine, fallback: Engine) -> Engine:
+def _said_by_podman(info: dict[str, Any], machine: Machine, unasked: Engine) -> Engine:
     host = _part(info, "host")
-    security = _part(host, "security")
-    controllers = host.get("cgroupControllers")
-    return Engine(
-        runtime=Runtime.PODMAN,
-        address=address,
-        local=fallback.local,
-        rootless=bool(security.get("rootless", fallback.rootless)),
+    security, controllers = _part(host, "security"), host.get("cgroupControllers")
+    limits = unasked.limits
+    if isinstance(controllers, list):
+        names = (_NAMES_OF_VERSION_2.get(name, name) for name in map(str, controllers))
+        limits = Cgroups(1 if host.get("cgroupVersion") == "v1" else 2, frozenset(names))
+    return replace(
+        unasked,
+        rootless=bool(security.get("rootless", unasked.rootless)),
         oci_runtime=_part(host, "ociRuntime").get("name"),
-        labels=bool(security.get("selinuxEnabled", False)) and selinux_enforces(machine.root),
-        limits=Cgroups(1 if host.get("cgroupVersion") == "v1" else 2, frozenset(map(str, controllers)))
-        if isinstance(controllers, list)
-        else fallback.limits,
+        labels=bool(security.get("selinuxEnabled")) and selinux_enforces(machine.root),
+        limits=limits,
     )
 
 
-def _said_by_docker(info: dict[str, Any], address: Address, machine: Machine, fallback: Engine) -> Engine:
+def _said_by_docker(info: dict[str, Any], machine: Machine, unasked: Engine) -> Engine:
     options = [str(option) for option in info.get("SecurityOptions") or ()]
-    return Engine(
-        runtime=Runtime.DOCKER,
-        address=address,
-        local=fallback.local,
+    limits = unasked.limits
+    if "MemoryLimit" in info:
+        kept = {controller for field, controller in _DOCKER_LIMITS if info.get(field)}
+        limits = Cgroups(2 if info.get("CgroupVersion") == "2" else 1, _NEVER_SAID | kept)
+    return replace(
+        unasked,
         rootless=any(option.startswith("name=rootless") for option in options),
         oci_runtime=info.get("DefaultRuntime"),
         labels="name=selinux" in options and selinux_enforces(machine.root),
-        limits=Cgroups(
-            int(str(info.get("CgroupVersion") or 1)),
-            frozenset(controller for field, controller in _DOCKER_LIMITS if info.get(field)),
-        )
-        if "MemoryLimit" in info
-        else fallback.limits,
+        limits=limits,
     )
 
 

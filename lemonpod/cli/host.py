@@ -42,7 +42,10 @@ def doctor(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Examine folders, manifests, models and the server, and say what to do. Exits 1 on any finding."""
+    """Examine folders, manifests, models, container engines and the server, and say what to do.
+
+    Exits 1 on any finding.
+    """
     from lemonpod.cli.examine import examine
 
     local.keep_the_log_quiet()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Pin container images by digest, and keep the pins true.", no_args_is_help=True)
 
-_ASKING: Final = "asking registries"
+_ASKING: Final = "asking for digests"
 
 
 class Format(StrEnum):
@@ -31,30 +31,45 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
+class Asked(StrEnum):
+    """Who is asked for digests."""
+
+    REGISTRY = "registry"
+    ENGINE = "engine"
+    AUTO = "auto"
+
+
 _Manifests: TypeAlias = Annotated[
     list[Path] | None,
     typer.Argument(metavar="MANIFEST", help="Files, or folders of them.", show_default=False),
 ]
 _Every: TypeAlias = Annotated[bool, typer.Option("--all", help="Every manifest found on this machine.")]
 _Format: TypeAlias = Annotated[Format, typer.Option("--format", help="How to print what was found.")]
+_From: TypeAlias = Annotated[
+    Asked,
+    typer.Option(
+        "--from",
+        help="Whom to ask: the image's registry, podman and docker on this machine as they have pulled it, "
+        "or these only where the registry cannot be reached (auto).",
+    ),
+]
 
 
 @app.command()
 def check(
     manifests: _Manifests = None,
     every: _Every = False,
-    resolve: Annotated[
-        bool, typer.Option("--resolve", help="Ask the registries which digest each tag has now.")
-    ] = False,
+    resolve: Annotated[bool, typer.Option("--resolve", help="Ask which digest each tag has now.")] = False,
+    asked: _From = Asked.AUTO,
     format_: _Format = Format.TEXT,
 ) -> None:
     """List every image in every block, and whether a digest pins it. Exits 1 if one is not pinned.
 
-    Needs no network, unless --resolve is given; exits 3 if then a registry does not tell.
+    Needs no network, unless --resolve is given; exits 3 if then a digest cannot be told.
     """
     from lemonpod.pin.verdicts import checked
 
-    source = _source() if resolve else None
+    source = _source(asked) if resolve else None
     with spinner(_ASKING):
         outcomes = [checked(one, source) for file in _scanned(manifests, every) for one in file.findings]
     _report(outcomes, format_)
@@ -65,15 +80,16 @@ def update(
     manifests: _Manifests = None,
     every: _Every = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, show what would be.")] = False,
+    asked: _From = Asked.AUTO,
     format_: _Format = Format.TEXT,
 ) -> None:
     """Write the digest that each tag has now into the manifests, as name:tag@sha256:…, and no other byte.
 
-    Exits 1 if an image could not be pinned, 3 if a registry does not tell its digest.
+    Exits 1 if an image could not be pinned, 3 if its digest cannot be told.
     """
     from lemonpod.pin.update import update as update_file
 
-    source = _source()
+    source = _source(asked)
     with spinner(_ASKING):
         files = _scanned(manifests, every)
         outcomes = [one for file in files for one in update_file(file, source, write=not dry_run)]
@@ -81,14 +97,19 @@ def update(
 
 
 @app.command()
-def verify(manifests: _Manifests = None, every: _Every = False, format_: _Format = Format.TEXT) -> None:
+def verify(
+    manifests: _Manifests = None,
+    every: _Every = False,
+    asked: _From = Asked.REGISTRY,
+    format_: _Format = Format.TEXT,
+) -> None:
     """Tell which tags name something else now than the digest behind them, and which digests are gone.
 
-    Exits 1 if there is one, 3 if a registry does not tell. An image without a digest is not verified.
+    Exits 1 if there is one, 3 if that cannot be told. An image without a digest is not verified.
     """
     from lemonpod.pin.verdicts import verified
 
-    source = _source()
+    source = _source(asked)
     with spinner(_ASKING):
         outcomes = [verified(one, source) for file in _scanned(manifests, every) for one in file.findings]
     _report(outcomes, format_)
@@ -105,14 +126,22 @@ def _scanned(manifests: list[Path] | None, every: bool) -> Iterable[Scanned]:
     return map(scan_file, files)
 
 
-def _source() -> DigestSource:
+def _source(asked: Asked) -> DigestSource:
+    from lemonpod.cli.local_images import LocalImages
     from lemonpod.config import home_folder
     from lemonpod.pin.credentials import Credentials, credential_files
     from lemonpod.pin.registry import Registry
-    from lemonpod.pin.source import Remembering
+    from lemonpod.pin.source import EngineImages, FirstReached, Remembering
 
-    files = credential_files(os.environ, home_folder(os.environ))
-    return Remembering(Registry(Credentials(files)))
+    registry = Registry(Credentials(credential_files(os.environ, home_folder(os.environ))))
+    engine = EngineImages(LocalImages(os.environ).repo_digests)
+    match asked:
+        case Asked.REGISTRY:
+            return Remembering(registry)
+        case Asked.ENGINE:
+            return Remembering(engine)
+        case Asked.AUTO:
+            return Remembering(FirstReached(registry, engine))
 
 
 def _report(outcomes: Sequence[Outcome], format_: Format, *, note: str | None = None) -> None:

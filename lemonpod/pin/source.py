@@ -104,12 +104,16 @@ class FirstReached:
         return self._ask(lambda source: source.includes(image, digest))
 
     def _ask(self, question: Callable[[DigestSource], _Answer]) -> _Answer:
-        reasons = []
+        reasons: list[str] = []
         for source in self._sources:
             try:
                 return question(source)
             except UnreachableError as error:
                 reasons.append(str(error))
+            except DigestError as error:
+                if not reasons:
+                    raise
+                raise DigestError("; ".join([*reasons, str(error)])) from error
         raise UnreachableError("; ".join(reasons))
 
 
@@ -137,7 +141,13 @@ class EngineImages:
         return digests[0]
 
     def includes(self, image: ImageRef, digest: str) -> bool:
-        return digest in self._digests(image)
+        if digest in self._digests(image):
+            return True
+        # Docker knows no manifest of an index by its digest before it has pulled that one too.
+        named = replace(image, tag=None, digest=digest)
+        if self._repo_digests(str(named)) is None:
+            raise DigestError(f"the engine has no image '{named}' to compare", hint="ask the registry")
+        return False
 
     def _digests(self, image: ImageRef) -> Sequence[str]:
         names = self._repo_digests(str(image))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,18 @@ from lemonpod.pin.credentials import Credentials
 from lemonpod.pin.registry import Registry
 from lemonpod.pin.source import NoSuchImageError, UnreachableError
 from tests.factories import make_document
-from tests.pin.registry import LocalRegistry
+from tests.lab.engine import ContainerEngine
+from tests.lab.registry import PASSWORD, USER
+from tests.lab.registry import Registry as LabRegistry
+from tests.pin.images import Images
 from tests.waiting import unused_port
 
 STALE = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def images(registry: LabRegistry) -> Images:
+    return Images(registry.address)
 
 
 @pytest.fixture
@@ -76,19 +85,19 @@ def write_yaml(folder: Path, images: dict[str, str]) -> Path:
     return file
 
 
-async def test_a_folder_is_checked_pinned_and_verified(
-    registry: LocalRegistry, folder: Path, capsys: pytest.CaptureFixture[str]
+def test_a_folder_is_checked_pinned_and_verified(
+    images: Images, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    host = registry.host
-    first, latest = registry.push("team/engine", "1", "one"), registry.push("team/engine", "latest", "new")
-    images = {
+    host = images.host
+    first, latest = images.push("team/engine", "1", "one"), images.push("team/engine", "latest", "new")
+    named = {
         "pinned": f"{host}/team/engine@{first}",
         "tagged": f"{host}/team/engine:1",
         "untagged": f"{host}/team/engine",
         "short": "engine:1",
         "tag@digest": f"{host}/team/engine:1@{STALE}",
     }
-    odd, plain = write_json(folder, images), write_yaml(folder, images)
+    odd, plain = write_json(folder, named), write_yaml(folder, named)
     before = {file: file.read_bytes() for file in (odd, plain)}
 
     code, found = pin(capsys, "check", str(folder))
@@ -102,7 +111,7 @@ async def test_a_folder_is_checked_pinned_and_verified(
         "rocm.arch.gfx90a.args[2]": "unpinned",
     }
     assert verdicts(found[6:]) == {"cpu.args[2]": "unpinned", "cpu.arch.gfx1151.args[1]": "unpinned"}
-    assert {one["image"] for one in found} == set(images.values())
+    assert {one["image"] for one in found} == set(named.values())
     assert {one["resolved"] for one in found} == {None}
 
     code, found = pin(capsys, "check", "--resolve", str(plain))
@@ -122,7 +131,7 @@ async def test_a_folder_is_checked_pinned_and_verified(
     }
     assert "docker.io/library/engine:1" in told[4]["problem"]
     new = odd.read_bytes()
-    tagged, untagged = f'"{images["tagged"]}"', f'"{images["untagged"]}"'
+    tagged, untagged = f'"{named["tagged"]}"', f'"{named["untagged"]}"'
     expected = (
         before[odd].decode()
         .replace(tagged, f'{tagged[:-1]}@{first}"')
@@ -131,13 +140,13 @@ async def test_a_folder_is_checked_pinned_and_verified(
     )  # fmt: skip
     assert new.decode() == expected
     text = before[plain].decode()
-    expected = text.replace(f"--rm, {images['tagged']}", f"--rm, {images['tagged']}@{first}")
-    expected = expected.replace(f"'{images['untagged']}'", f"'{images['untagged']}:latest@{latest}'")
+    expected = text.replace(f"--rm, {named['tagged']}", f"--rm, {named['tagged']}@{first}")
+    expected = expected.replace(f"'{named['untagged']}'", f"'{named['untagged']}:latest@{latest}'")
     assert plain.read_text() == expected
 
     assert pin(capsys, "update", str(plain)) == (0, pin(capsys, "update", str(plain))[1])
     assert pin(capsys, "verify", str(plain))[0] == 0
-    second = registry.push("team/engine", "1", "two")
+    second = images.push("team/engine", "1", "two")
     code, found = pin(capsys, "verify", str(folder))
     assert code == 1
     moved = [one for one in found if one["verdict"] == "moved"]
@@ -151,47 +160,109 @@ async def test_a_folder_is_checked_pinned_and_verified(
     assert second in out
 
 
-async def test_what_a_registry_has(registry: LocalRegistry) -> None:
+def test_what_a_registry_has(images: Images) -> None:
     asking = Registry(Credentials(()))
-    amd, arm = registry.push("x", "amd", "amd"), registry.push("x", "arm", "arm")
-    index = registry.push_index("x", "1", amd, arm)
-    image = parse_image(f"{registry.host}/x:1")
+    amd, arm = images.push("many", "amd", "amd"), images.push("many", "arm", "arm")
+    index = images.push_index("many", "1", amd, arm)
+    image = parse_image(f"{images.host}/many:1")
 
     assert asking.digest(image) == index
-    assert asking.digest(parse_image(f"{registry.host}/x@{amd}")) == amd
+    assert asking.digest(parse_image(f"{images.host}/many@{amd}")) == amd
     assert [asking.includes(image, one) for one in (index, amd, arm, STALE)] == [True, True, True, False]
-    for absent in ("x:2", "y:1", f"x@{STALE}"):
+    for absent in ("many:2", "none:1", f"many@{STALE}"):
         with pytest.raises(NoSuchImageError):
-            asking.digest(parse_image(f"{registry.host}/{absent}"))
+            asking.digest(parse_image(f"{images.host}/{absent}"))
 
 
-async def test_a_digest_that_was_cleared_away_is_gone(  # C25
-    registry: LocalRegistry, folder: Path, capsys: pytest.CaptureFixture[str]
+def test_a_digest_that_was_cleared_away_is_gone(  # C25
+    images: Images, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = registry.push("x", "1", "one")
-    block = {"command": "docker", "args": ["run", f"{registry.host}/x:1@{old}"]}
-    override = {"gfx1151": {"args": ["run", f"{registry.host}/x@{old}"]}}
+    old = images.push("cleared", "1", "one")
+    block = {"command": "docker", "args": ["run", f"{images.host}/cleared:1@{old}"]}
+    override = {"gfx1151": {"args": ["run", f"{images.host}/cleared@{old}"]}}
     file = folder / "x.json"
     file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": {**block, "arch": override}}})))
     assert pin(capsys, "verify", str(file))[0] == 0
 
-    new = registry.push("x", "1", "two")
-    registry.delete("x", old)
+    new = images.push("cleared", "1", "two")
+    images.delete("cleared", old)
 
     code, (tagged, bare) = pin(capsys, "verify", str(file))
     assert (code, tagged["verdict"], tagged["resolved"], bare["verdict"]) == (1, "moved", new, "gone")
     assert "can no longer be pulled" in tagged["problem"]
 
 
-async def test_a_registry_that_does_not_answer_is_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_registry_that_does_not_answer_is_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image = f"127.0.0.1:{unused_port()}/x:1@{STALE}"
     file = folder / "x.json"
     block = {"command": "docker", "args": ["run", image]}
     file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
 
-    for command in (["verify"], ["update"], ["check", "--resolve"]):
+    for command in (
+        ["verify"],
+        ["update", "--from", "registry"],
+        ["check", "--resolve", "--from", "registry"],
+    ):
         code, (one,) = pin(capsys, *command, str(file))
         assert (code, one["verdict"]) == (3, "unknown")
         assert "cannot be reached: Connection refused" in one["problem"]
     with pytest.raises(UnreachableError):
         Registry(Credentials(())).digest(parse_image(image))
+
+
+def test_a_login_is_read_where_podman_keeps_it(
+    login_registry: LabRegistry,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    block = {"command": "docker", "args": ["run", f"{login_registry.address}/none:1@{STALE}"]}
+    file = folder / "x.json"
+    file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
+    code, (one,) = pin(capsys, "verify", str(file))
+    assert (code, one["verdict"]) == (3, "unknown")
+    assert "denies access" in one["problem"]
+
+    login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    (folder / "auth").write_text(json.dumps({"auths": {login_registry.address: {"auth": login}}}))
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(folder / "auth"))
+
+    code, (one,) = pin(capsys, "verify", str(file))
+    assert (code, one["verdict"]) == (1, "gone")  # which nobody hears who is not let in
+
+
+def test_an_engine_is_asked_for_what_it_has_pulled(
+    engine: ContainerEngine,
+    images: Images,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C09: it knows an image by the digests of its repository, and never by the image's id."""
+    for variable, value in engine.env.items():
+        monkeypatch.setenv(variable, value)
+    # Each engine is asked alone, whatever else this machine runs.
+    other = "DOCKER_HOST" if engine.runtime == "podman" else "CONTAINER_HOST"
+    monkeypatch.setenv(other, f"unix://{folder}/none.sock")
+    name = f"{images.host}/pulled/{engine.name}"
+    plain = images.push(f"pulled/{engine.name}", "plain", f"plain-{engine.name}")
+    parts = [images.push(f"pulled/{engine.name}", f"part-{a}", f"{a}-{engine.name}") for a in "ab"]
+    index = images.push_index(f"pulled/{engine.name}", "index", *parts)
+
+    def asked(command: str, image: str) -> tuple[int, str, str | None]:
+        file = folder / "x.json"
+        block = {"command": engine.runtime, "args": ["run", image]}
+        file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
+        code, (one,) = pin(capsys, command, "--from", "engine", str(file))
+        return code, one["verdict"], one["resolved"]
+
+    assert asked("update", f"{name}:plain") == (3, "unknown", None)
+    for tag in ("plain", "index"):
+        engine.run_cli("pull", f"{name}:{tag}")
+    try:
+        assert asked("update", f"{name}:plain") == (0, "changed", plain)
+        assert asked("verify", f"{name}:plain@{plain}") == (0, "current", plain)
+        assert asked("verify", f"{name}@{index}") == (0, "current", index)
+        assert asked("verify", f"{name}:plain@{STALE}") == (3, "unknown", None)
+    finally:
+        engine.run_cli("rmi", f"{name}:plain", f"{name}:index")

@@ -71,13 +71,13 @@ def node(mode: int, gid: int = RENDER, path: str = "/dev/kfd") -> DeviceNode:
 # --- devices
 
 
-@pytest.mark.parametrize("engine", [ROOTFUL, ROOTLESS, DOCKER_ENGINE])
-def test_a_missing_device_is_named(tmp_path: Path, engine: Engine) -> None:  # C11
+@pytest.mark.parametrize("asked", [ROOTFUL, ROOTLESS, DOCKER_ENGINE])
+def test_a_missing_device_is_named(tmp_path: Path, asked: Engine) -> None:  # C11
     (tmp_path / "dev/dri").mkdir(parents=True)
     (tmp_path / "dev/dri/renderD128").symlink_to("/dev/null")
-    line = f"{engine.runtime} run --device /dev/kfd --device /dev/dri i"
+    line = f"{asked.runtime} run --device /dev/kfd --device /dev/dri i"
 
-    check = finding(line, engine, tmp_path)
+    check = finding(line, asked, tmp_path)
     assert (check.name, check.found) == ("recipe r", "/dev/kfd does not exist")
     assert "modprobe amdgpu" in (check.fix or "")
 
@@ -145,11 +145,27 @@ def test_cdi_names_that_no_spec_declares(tmp_path: Path) -> None:
     assert "/etc/cdi/bad.json: it is no CDI spec" in check.found
 
 
+def test_gpus_of_docker_need_a_hook_or_a_spec(tmp_path: Path) -> None:
+    line = "docker run --gpus all i"
+
+    check = finding(line, DOCKER_ENGINE, tmp_path)
+    assert check.found.startswith(
+        "'--gpus' is asked for, and neither nvidia-container-runtime-hook nor a CDI"
+    )
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvidia-container-runtime-hook").touch(mode=0o755)
+    assert checks(line, DOCKER_ENGINE, tmp_path) == []
+    (tmp_path / "bin/nvidia-container-runtime-hook").unlink()
+    (tmp_path / "etc/cdi").mkdir(parents=True)
+    (tmp_path / "etc/cdi/x.yaml").write_text("kind: nvidia.com/gpu\ndevices: [{name: all}]")
+    assert checks(line, DOCKER_ENGINE, tmp_path) == []
+
+
 # --- mounts
 
 
 @pytest.mark.parametrize(
-    ("line", "engine", "why"),
+    ("line", "asked", "why"),
     [
         ("podman run -v /no/such:/m i", ROOTFUL, "it cannot be mounted"),
         ("podman run --mount type=bind,src=/no/such,dst=/m i", ROOTFUL, "it cannot be mounted"),
@@ -157,8 +173,8 @@ def test_cdi_names_that_no_spec_declares(tmp_path: Path) -> None:
         ("docker run --mount type=bind,src=/no/such,dst=/m i", DOCKER_ENGINE, "it cannot be mounted"),
     ],
 )
-def test_a_mount_of_nothing(tmp_path: Path, line: str, engine: Engine, why: str) -> None:  # C13
-    check = finding(line, engine, tmp_path)
+def test_a_mount_of_nothing(tmp_path: Path, line: str, asked: Engine, why: str) -> None:  # C13
+    check = finding(line, asked, tmp_path)
 
     assert check.found == f"/no/such does not exist: {why}"
     assert check.fix == "mkdir -p /no/such, or correct the mount"
@@ -250,7 +266,7 @@ def test_of_another_machine_nothing_is_examined(tmp_path: Path) -> None:
 def test_images(tmp_path: Path, runtime: Runtime) -> None:
     there: dict[str, Any] = {
         "/v4.0.0/libpod/images/h:5000/a/b:1/exists": None,
-        "/v1.41/images/h:5000/a/b:1/json": {},
+        "/images/h:5000/a/b:1/json": {},
     }
     path = tmp_path / "s"
     engine = replace(ROOTFUL, runtime=runtime, address=Address(f"unix://{path}", "--url"))

@@ -19,8 +19,10 @@ from lemonpod.cli.examine_engines import (
     find_engine,
     rootless_checks,
 )
+from lemonpod.drivers.runtimes import Place
 from lemonpod.host.containers import Cgroups
 from lemonpod.host.user import User
+from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.container import Runtime
 from tests.fakes.daemon import DOCKER, PODMAN, daemon
 from tests.users import NOBODY, bound_by_modes, open_folder
@@ -41,8 +43,7 @@ def machine(tmp_path: Path, user: User = ROOT, *programs: str, **environ: str) -
 
 
 def examined(runtime: Runtime, url: str | None, here: Machine) -> tuple[Engine, Check]:
-    engine, (check,) = find_engine(runtime, url, None, here)
-    return engine, check
+    return find_engine(Place(runtime=runtime, program=runtime, connection=Connection(url=url)), here)
 
 
 def put(root: Path, path: str, text: str = "") -> Path:
@@ -103,7 +104,7 @@ def test_an_engine_behind_ssh_is_left_to_its_program(tmp_path: Path) -> None:
     engine, check = examined(Runtime.DOCKER, "ssh://far", machine(tmp_path, ROOT, "docker"))
 
     assert check.ok
-    assert check.found.endswith(f"it is left to {tmp_path}/bin/docker")
+    assert check.found.endswith("it is left to docker")
     assert not engine.local
 
 
@@ -136,7 +137,7 @@ def test_an_engine_that_answers(tmp_path: Path) -> None:
     info = {
         "host": {
             "cgroupVersion": "v2",
-            "cgroupControllers": ["memory", "pids"],
+            "cgroupControllers": ["memory", "blkio"],
             "ociRuntime": {"name": "crun"},
             "security": {"rootless": True, "selinuxEnabled": True},
         }
@@ -148,7 +149,7 @@ def test_an_engine_that_answers(tmp_path: Path) -> None:
     assert check.ok
     assert check.found == f"unix://{tmp_path}/s (--url) answers: API 5.4.2, rootless"
     assert (engine.rootless, engine.local, engine.oci_runtime, engine.labels) == (True, True, "crun", True)
-    assert engine.limits == Cgroups(2, frozenset({"memory", "pids"}))
+    assert engine.limits == Cgroups(2, frozenset({"memory", "io"}))
 
 
 def test_what_docker_says_of_itself(tmp_path: Path) -> None:
@@ -160,12 +161,13 @@ def test_what_docker_says_of_itself(tmp_path: Path) -> None:
         "PidsLimit": False,
     }
     put(tmp_path / "root", "sys/fs/selinux/enforce", "1")
-    with daemon(tmp_path / "s", DOCKER, {DOCKER_INFO: info}):
+    with daemon(tmp_path / "s", DOCKER, {DOCKER_INFO: info}) as paths:
         engine, check = examined(Runtime.DOCKER, f"unix://{tmp_path}/s", machine(tmp_path))
 
     assert check.ok
     assert (engine.rootless, engine.labels, engine.oci_runtime) == (True, False, "runc")
-    assert engine.limits == Cgroups(2, frozenset({"memory"}))
+    assert engine.limits == Cgroups(2, frozenset({"memory", "io"}))
+    assert not any(path.startswith("/v1.") for path in paths)  # docker 29 refuses what is before 1.44: C17
 
 
 @pytest.mark.parametrize(

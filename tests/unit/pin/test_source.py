@@ -67,21 +67,31 @@ def test_the_next_is_asked_only_where_the_first_is_not_reached() -> None:
     assert FirstReached(away, here).digest(image) == ONE
     with pytest.raises(NoSuchImageError):
         FirstReached(FakeDigests(), here).digest(image)
+    with pytest.raises(DigestError, match=r"away; there is no 'r\.example/x:1'"):
+        FirstReached(away, FakeDigests()).digest(image)
     with pytest.raises(UnreachableError, match="away; away"):
         FirstReached(away, away).includes(image, ONE)
 
 
 def test_an_engine_knows_an_image_by_its_repositorys_digests() -> None:  # C09
-    names = [f"x@{ONE}", f"docker.io/library/x@{TWO}", f"elsewhere.example/x@sha256:{'3' * 64}"]
+    three = "sha256:" + "3" * 64
+    names = [f"x@{ONE}", f"docker.io/library/x@{TWO}", f"elsewhere.example/x@{three}"]
     engine, image = EngineImages(lambda reference: names), parse_image("docker.io/library/x:1")
 
     assert engine.includes(image, ONE)
     assert engine.includes(image, TWO)
-    assert not engine.includes(image, "sha256:" + "3" * 64)
+    assert not engine.includes(image, three)
     assert engine.digest(parse_image(f"docker.io/library/x@{TWO}")) == TWO
     with pytest.raises(DigestError, match="more than one digest"):
         engine.digest(image)
     assert EngineImages(lambda reference: names[:1]).digest(image) == ONE
+
+
+def test_a_digest_that_an_engine_does_not_have_may_be_a_platform_of_what_it_has() -> None:  # C09
+    engine = EngineImages(lambda reference: None if "@" in reference else [f"x@{ONE}"])
+
+    with pytest.raises(DigestError, match="to compare"):
+        engine.includes(parse_image("docker.io/library/x:1"), TWO)
 
 
 def test_what_an_engine_has_not_pulled_is_not_gone() -> None:
