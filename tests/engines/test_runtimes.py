@@ -11,8 +11,9 @@ import pytest
 
 from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Halt, Halted
 from lemonpod.errors import EngineError, ImageNotFoundError, NameConflictError, SpawnError
+from lemonpod.launch.argv.flags import StopVerb
+from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume
-from lemonpod.launch.plan import ContainerStop, StopVerb
 from tests.engines.runtimes import LABEL, Background, log_of, runtime_of, started, tiny
 from tests.lab.engine import TEST_PREFIX, ContainerEngine
 from tests.lab.images import TINY
