@@ -14,11 +14,12 @@ from typing import Final
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers.container_estate import Survivor
 from lemonpod.drivers.container_exit import exit_status
-from lemonpod.drivers.container_port import (
+from lemonpod.drivers.container_processes import (
     cannot_be_reached,
     check_owner,
     listening_places,
     publishing_hint,
+    usage_of,
 )
 from lemonpod.drivers.container_run import ContainerRun, Lost
 from lemonpod.drivers.container_start import fetch_image, free_name
@@ -26,7 +27,7 @@ from lemonpod.drivers.container_stop import Patience, end, run_stop
 from lemonpod.drivers.container_watch import Watch
 from lemonpod.drivers.labels import labels_of
 from lemonpod.drivers.peer import wait_port_free
-from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime
+from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Usage
 from lemonpod.drivers.runtimes import Link, Place, Runtimes
 from lemonpod.drivers.threads import Threads
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
@@ -264,12 +265,10 @@ class ContainerEngine:
         )
 
     async def stats(self) -> EngineStats:
-        container = self._container
-        if self._watch is None or container is None or self._watch.exited.done():
+        if self._watch is None or self._watch.exited.done():
             return EngineStats()
-        link = await self._find()
         try:
-            usage = await link.call(lambda runtime: runtime.usage(container))
+            usage = await self._usage()
         except EngineError:
             return EngineStats()
         before, now = self._cpu, time.monotonic()
@@ -279,6 +278,21 @@ class ContainerEngine:
             if before is not None and now > before[0]:
                 percent = max(0.0, 100.0 * (usage.cpu_seconds - before[1]) / (now - before[0]))
         return EngineStats(cpu_percent=percent, memory_bytes=usage.memory_bytes, processes=usage.processes)
+
+    async def _usage(self) -> Usage:
+        """As the runtime counts; without a cgroup, which a rootless one may lack, as its processes do."""
+        link, container, info = await self._find(), self._container or "", self._info
+        try:
+            usage = await link.call(lambda runtime: runtime.usage(container))
+            if usage.memory_bytes is not None:
+                return usage
+        except RuntimeUnavailableError:
+            raise
+        except EngineError as error:
+            log.debug("the runtime cannot count what %s uses: %s", container[:12], error)
+        if info is None or not (await link.info()).local:
+            return Usage(cpu_seconds=None, memory_bytes=None, processes=None)
+        return await self._bench.threads.run(lambda: usage_of(info))
 
     def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
         return self._log.read(tail=tail, follow=follow)

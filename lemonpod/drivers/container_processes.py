@@ -1,4 +1,7 @@
-"""Whose port is it? An answer counts only when it came from the container's own socket."""
+"""The processes of a container of this machine: whose port it is, what they listen on, what they use.
+
+An answer on a port counts only when it came from the container's own socket.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import psutil
 
 from lemonpod.drivers import tree
 from lemonpod.drivers.peer import check_peer
-from lemonpod.drivers.runtime import ContainerInfo
+from lemonpod.drivers.runtime import ContainerInfo, Usage
 from lemonpod.errors import EngineError
 from lemonpod.launch.container import ContainerSpec
 from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
@@ -69,6 +72,12 @@ def processes_of(info: ContainerInfo) -> list[psutil.Process]:
     if info.pid is None:
         return []
     return tree.members(lambda _: False, roots={info.pid}, born_after=info.started_at or 0.0)
+
+
+def usage_of(info: ContainerInfo) -> Usage:
+    """What its processes use now."""
+    seconds, resident, count = tree.usage(processes_of(info))
+    return Usage(cpu_seconds=seconds, memory_bytes=resident, processes=count)
 
 
 def _is_shared(spec: ContainerSpec) -> bool:
