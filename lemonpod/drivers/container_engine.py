@@ -213,7 +213,9 @@ class ContainerEngine:
     async def _check_owner(self) -> str | None:
         link = await self._find()
         try:
-            info, runtime = await self._now(), await link.info()
+            runtime = await link.info()
+            # What the start found still holds, unless its runtime may have started it anew since.
+            info = self._info if self._spec.restart is None else await self._now()
         except RuntimeUnavailableError as error:
             return str(error)
         if info is None or not info.running:

@@ -68,10 +68,16 @@ def listening_places(info: ContainerInfo) -> str | None:
 
 
 def processes_of(info: ContainerInfo) -> list[psutil.Process]:
-    """The processes of a running container of this machine: its first one and all that descend from it."""
+    """The processes of a running container of this machine: its first one, and all descend from that."""
     if info.pid is None:
         return []
-    return tree.members(lambda _: False, roots={info.pid}, born_after=info.started_at or 0.0)
+    try:
+        first = psutil.Process(info.pid)
+        if first.create_time() < (info.started_at or 0.0) - tree.CLOCK_SLACK:  # a pid of another namespace
+            return []
+        return [first, *first.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def usage_of(info: ContainerInfo) -> Usage:

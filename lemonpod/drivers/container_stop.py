@@ -23,6 +23,9 @@ from lemonpod.launch.plan import ContainerLaunch, LaunchPlan, StopCommand
 KILL_TIMEOUT: Final = 10.0
 """Nothing outlives a KILL this long but a process inside the kernel, or a runtime that hangs."""
 
+LOOK_TIMEOUT: Final = 2.0
+"""For the news of an end that a runtime has already told of."""
+
 log = logging.getLogger(__name__)
 
 
@@ -129,9 +132,12 @@ async def end(link: Link, container: str, watch: Watch, patience: Patience) -> b
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 stopping.result()
+                watch.look()
+                await asyncio.wait({watch.exited}, timeout=LOOK_TIMEOUT)
         finally:
             await cancel(stopping, over)
     if not watch.exited.done():
         await link.call(lambda runtime: runtime.kill(container, "KILL"))
+        watch.look()
         await asyncio.wait({watch.exited}, timeout=KILL_TIMEOUT)
     return watch.exited.done()
