@@ -108,7 +108,7 @@ class ContainerEngine:
             link = await self._find()
             await fetch_image(link, self._spec, report, timeout=self._bench.settings.pull_timeout)
 
-    async def start(self) -> None:
+    async def start(self) -> EngineStatus:
         if self._started:
             raise RuntimeError("an engine starts once")
         self._started = True
@@ -117,6 +117,7 @@ class ContainerEngine:
         except asyncio.CancelledError:
             await finish(self.stop(grace=0.0))
             raise
+        return self._status(EngineState.RUNNING, self._info, None)
 
     async def _start(self) -> None:
         link = await self._find()
@@ -264,6 +265,7 @@ class ContainerEngine:
             pid=info.pid if info else None,
             started_at=info.started_at if info else None,
             exit=status,
+            container=info.name if info else None,
         )
 
     async def stats(self) -> EngineStats:

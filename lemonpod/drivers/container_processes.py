@@ -29,9 +29,10 @@ def check_owner(plan: LaunchPlan, spec: ContainerSpec, info: ContainerInfo, *, l
     if publishes(info, plan.endpoint):
         return None
     if info.host_network:
-        if not local or not processes_of(info):  # of another pid namespace, then
+        if not local:
             return None
-        return check_peer(plan, lambda: processes_of(info))
+        processes = processes_of(info)
+        return check_peer(plan, processes) if processes else "none of the container's processes is to be seen"
     if _is_shared(spec):
         return None
     raise EngineError(
