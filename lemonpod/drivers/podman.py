@@ -72,7 +72,9 @@ class PodmanRuntime(ApiRuntime):
         super().logs(container, write_and_keep, halt)
         last = self._last_of_log(container)
         if not end.endswith(last[-_COMPARED:]):
-            write(_LINES_MISSING + last[-_LAST_BYTES:].partition(b"\n")[2])
+            if len(last) > _LAST_BYTES:
+                last = last[-_LAST_BYTES:].partition(b"\n")[2]
+            write(_LINES_MISSING + last)
 
     def usage(self, container: str) -> Usage:
         query = {"containers": container, "stream": "false"}
