@@ -20,7 +20,7 @@ Json: TypeAlias = Mapping[str, Any]
 _RUNNING: Final = frozenset({"running", "paused", "stopping"})
 """The words of a state in which there is a process. Docker's `restarting` is the time between two."""
 _STOP_TIMEOUT: Final = 10  # in both, where a container was given none
-_STARTED_TWICE: Final = re.compile(r"container \w+ is running")
+_STARTED_TWICE: Final = re.compile(r"container \w+(?:: container)? is running")
 _NANO: Final = 10**9
 _REGAINED: Final = ("inactive_file", "total_inactive_file")  # in cgroups v2, and in v1
 _ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - as docker writes what podman leaves empty
