@@ -130,11 +130,13 @@ class ApiRuntime(ABC):
         found = map(records.listed, accepted(answer, "cannot list the containers").json())
         return [one for one in found if labels.items() <= one.labels.items()]
 
-    def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
+    def logs(
+        self, container: str, write: Callable[[bytes], None], halt: Halt, *, follow: bool = True
+    ) -> None:
         record = self._record(container)
         if record is None:
             return
-        query = {"follow": "true", "stdout": "true", "stderr": "true"}
+        query = {"follow": _word(follow), "stdout": "true", "stderr": "true"}
         with self._calls.stream("GET", f"{container_path(container)}/logs", halt, query=query) as stream:
             if stream.status >= 400:
                 self._without_log(container, stream.whole(), write)

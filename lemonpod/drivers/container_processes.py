@@ -68,10 +68,15 @@ def listening_places(info: ContainerInfo) -> str | None:
 
 
 def processes_of(info: ContainerInfo) -> list[psutil.Process]:
-    """The processes of a running container of this machine: its first one and all that descend from it."""
-    if info.pid is None:
+    """The processes of a running container of this machine: its first one and all that descend from it.
+
+    Who loses its parent in there gets the first one for it.
+    """
+    try:
+        first = psutil.Process(info.pid or -1)
+        return [first, *first.children(recursive=True)]
+    except (psutil.NoSuchProcess, ValueError):
         return []
-    return tree.members(lambda _: False, roots={info.pid}, born_after=info.started_at or 0.0)
 
 
 def usage_of(info: ContainerInfo) -> Usage:

@@ -129,9 +129,13 @@ async def end(link: Link, container: str, watch: Watch, patience: Patience) -> b
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 stopping.result()
+                watch.look()
+                either = {over, watch.exited}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await cancel(stopping, over)
     if not watch.exited.done():
         await link.call(lambda runtime: runtime.kill(container, "KILL"))
+        watch.look()
         await asyncio.wait({watch.exited}, timeout=KILL_TIMEOUT)
     return watch.exited.done()

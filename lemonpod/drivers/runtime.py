@@ -169,8 +169,11 @@ class ContainerRuntime(Protocol):
     def containers(self, labels: Mapping[str, str]) -> Sequence[Listed]:
         """All that carry these labels, running or not."""
 
-    def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
-        """Hand on all that it has written and writes, both streams, until it ends, or raise Halted."""
+    def logs(
+        self, container: str, write: Callable[[bytes], None], halt: Halt, *, follow: bool = True
+    ) -> None:
+        """Hand on all that it has written, both streams, and with `follow` what it writes until it ends, or
+        raise Halted."""
 
     def wait(self, container: str, halt: Halt) -> None:
         """Return when it does not run, or is gone, or raise Halted."""

@@ -84,6 +84,8 @@ class FakeRuntime:
     """What the next call of a method raises."""
     calls: list[str] = field(default_factory=list)
     local: bool = True
+    pid: int = 4711
+    """Of the containers that start from now on."""
     remains: bool = False
     """Removed containers stay."""
 
@@ -190,7 +192,7 @@ class FakeRuntime:
         self._called("start")
         found = self.containers_[container]
         with self._changed:
-            found.status, found.pid, found.started_at = "running", 4711, time.time()
+            found.status, found.pid, found.started_at = "running", self.pid, time.time()
             self._changed.notify_all()
         words = iter(found.spec.command)
         for word in words:
@@ -222,7 +224,9 @@ class FakeRuntime:
                 if labels.items() <= one.labels.items()
             ]
 
-    def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
+    def logs(
+        self, container: str, write: Callable[[bytes], None], halt: Halt, *, follow: bool = True
+    ) -> None:
         self._called("logs")
         told = 0
         with halt.closing(self._wake):
@@ -231,7 +235,7 @@ class FakeRuntime:
                     self._answer()
                     found = self._find(container)
                     new = found.output[told:] if found else b""
-                    over = found is None or not found.running
+                    over = found is None or not found.running or not follow
                     if not (new or over or halt.called):
                         self._changed.wait()
                 told += len(new)
@@ -331,6 +335,7 @@ class FakeRuntimes:
         return self._link
 
     async def aclose(self) -> None:
+        await self._link.aclose()
         self.runtime.close()
         await self._threads.aclose()
 
