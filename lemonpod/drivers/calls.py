@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lemonpod.drivers.address import Address
+from lemonpod.drivers.reach import reach
 from lemonpod.drivers.runtime import Halt
 from lemonpod.drivers.unavailable import unavailable
 from lemonpod.errors import RuntimeUnavailableError
@@ -157,6 +158,9 @@ class Calls:
     @contextmanager
     def _answered(self) -> Iterator[None]:
         try:
+            # The SDKs leave the socket of a connection that fails open, to be found by the garbage collector.
+            if self._address.socket is not None and reach(self._address) is not None:
+                raise ConnectionError
             yield
         except _transport_errors() as error:
             raise unavailable(self._address, error) from error

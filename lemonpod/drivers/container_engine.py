@@ -106,6 +106,7 @@ class ContainerEngine:
     async def prepare(self, report: Report) -> None:
         if self._survivor is None:
             link = await self._find()
+            link.learn()
             await fetch_image(link, self._spec, report, timeout=self._bench.settings.pull_timeout)
 
     async def start(self) -> EngineStatus:
@@ -178,15 +179,14 @@ class ContainerEngine:
 
     def _look(self, link: Link, container: str) -> Watch:
         name = self._spec.name or container[:12]
-        restart = self._spec.restart
-        self._watch = Watch(
-            link,
-            container,
-            name,
-            self._log,
-            restarts=restart is not None and restart.policy not in ("", "no"),
-        )
+        self._watch = Watch(link, container, name, self._log, restarts=self._may_restart)
         return self._watch
+
+    @property
+    def _may_restart(self) -> bool:
+        """The runtime starts it again when it ends."""
+        restart = self._spec.restart
+        return restart is not None and restart.policy not in ("", "no")
 
     async def probe(self) -> bool:
         watch = self._watch
@@ -212,23 +212,26 @@ class ContainerEngine:
         return answer is None
 
     async def _check_owner(self) -> str | None:
-        link = await self._find()
+        # What its start was told holds, unless the runtime may have started it again.
+        info = self._info
         try:
-            runtime = await link.info()
-            # What the start found still holds, unless its runtime may have started it anew since.
-            info = self._info if self._spec.restart is None else await self._now()
+            if self._may_restart:
+                info = await self._now()
+            if info is None or not info.running:
+                return "the container does not run"
+            local = info.host_network and await self._is_local()
         except RuntimeUnavailableError as error:
             return str(error)
-        if info is None or not info.running:
-            return "the container does not run"
-        return await self._bench.threads.run(
-            lambda: check_owner(self._plan, self._spec, info, local=runtime.local)
-        )
+        return await self._bench.threads.run(lambda: check_owner(self._plan, self._spec, info, local=local))
+
+    async def _is_local(self) -> bool:
+        """Whether its processes are ones of this machine."""
+        link = await self._find()
+        return (await link.info()).local
 
     async def diagnose(self) -> str:
-        link = await self._find()
         try:
-            info, runtime = await self._now(), await link.info()
+            info, local = await self._now(), await self._is_local()
         except RuntimeUnavailableError:
             return self._answer
         if info is None or not info.running:
@@ -238,7 +241,7 @@ class ContainerEngine:
                 f"{self._answer}; the container publishes no port {self._plan.endpoint.port}: "
                 f"{publishing_hint(self._plan.endpoint)}"
             )
-        found = await self._bench.threads.run(lambda: listening_places(info)) if runtime.local else None
+        found = await self._bench.threads.run(lambda: listening_places(info)) if local else None
         return f"{self._answer}; the engine listens on {found}" if found else self._answer
 
     async def _now(self) -> ContainerInfo | None:
@@ -294,7 +297,7 @@ class ContainerEngine:
             raise
         except EngineError as error:
             log.debug("the runtime cannot count what %s uses: %s", container[:12], error)
-        if info is None or not (await link.info()).local:
+        if info is None or not await self._is_local():
             return Usage(cpu_seconds=None, memory_bytes=None, processes=None)
         return await self._bench.threads.run(lambda: usage_of(info))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from lemonpod.drivers.podman_service import PodmanService
 from lemonpod.drivers.reach import first_reachable
 from lemonpod.drivers.runtime import ContainerRuntime, Halt, RuntimeInfo
 from lemonpod.drivers.threads import Threads
+from lemonpod.engine.tasks import cancel
 from lemonpod.errors import RuntimeUnavailableError
 from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.container import Runtime
@@ -62,7 +64,7 @@ class Link:
         self.place = place
         self._open = open_runtime
         self._threads = threads
-        self._info: RuntimeInfo | None = None
+        self._info: asyncio.Task[RuntimeInfo] | None = None
 
     async def call(self, ask: Callable[[ContainerRuntime], T]) -> T:
         """A short call; a cancelled caller leaves it to itself."""
@@ -73,11 +75,21 @@ class Link:
         halt = Halt()
         return await self._threads.run(lambda: ask(self._open(), halt), halt=halt)
 
+    def learn(self) -> None:
+        """Begin to ask for what `info` answers: podman takes a quarter of a second."""
+        if self._info is None or (self._info.done() and self._info.exception() is not None):
+            self._info = asyncio.create_task(self.call(lambda runtime: runtime.info()))
+
     async def info(self) -> RuntimeInfo:
         """What never changes of it."""
-        if self._info is None:
-            self._info = await self.call(lambda runtime: runtime.info())
-        return self._info
+        self.learn()
+        assert self._info is not None  # noqa: S101 - just made
+        return await asyncio.shield(self._info)
+
+    async def aclose(self) -> None:
+        """Ask nothing any more."""
+        if self._info is not None:
+            await cancel(self._info)
 
 
 class LocalRuntimes:
@@ -99,6 +111,8 @@ class LocalRuntimes:
         return await self._threads.run(lambda: self._find(place))
 
     async def aclose(self) -> None:
+        for link in self._links.values():
+            await link.aclose()
         await self._threads.run(self._close)
         await self._threads.aclose()
 

@@ -10,6 +10,7 @@ from lemonpod.drivers import container_watch
 from lemonpod.engine.api import EngineState
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineError, RuntimeUnavailableError
+from lemonpod.launch.container import Namespace
 from tests.unit.drivers.containers import World
 from tests.waiting import until
 
@@ -108,7 +109,8 @@ async def test_a_container_whose_id_was_never_heard_is_found_by_its_labels(world
 
 
 async def test_no_answer_while_it_is_looked_for_whose_port_it_is(world: World) -> None:
-    engine = await world.started("serve", "PORT")
+    world.runtime.local = False
+    engine = await world.started("serve", "PORT", published=False, network_mode=Namespace("host"))
     world.runtime.failures["info"] = RuntimeUnavailableError("hung up")
     assert not await engine.probe()
     assert "hung up" in await engine.diagnose()
