@@ -57,15 +57,15 @@ def fitted(argv: Sequence[str], image: str, root: Path) -> tuple[str, ...]:
     command = split(argv)
     assert command is not None
     words: list[str | None] = list(argv)
-    words[argv.index("run" if "run" in argv else "create")] = "create"
     words[command.image_index] = image
     for option in command.options:
         if option.name in _OF_RUN:
             _leave_out(words, option)
         elif option.name in _FITTED:
             _rewrite(words, option, _FITTED[option.name](option.value, root))
-    program = len(command.wrapper)
-    return (command.runtime.value, *(word for word in words[program + 1 :] if word is not None))
+    # What stands before says which engine, and that is one of the lab.
+    options = words[argv.index(command.subcommand) + 1 :]
+    return (command.runtime.value, "create", *(word for word in options if word is not None))
 
 
 def _leave_out(words: list[str | None], option: Option) -> None:
