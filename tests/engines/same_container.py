@@ -14,7 +14,7 @@ from lemonpod.drivers.docker_body import docker_create
 from lemonpod.drivers.podman_body import podman_create
 from lemonpod.errors import ArgvError, OnlyByCliError
 from lemonpod.launch.argv.run import container_spec
-from lemonpod.launch.argv.split import ContainerCommand, Option, split
+from lemonpod.launch.argv.split import Option, split
 from lemonpod.launch.argv.values import Caller
 from lemonpod.launch.container import ContainerSpec, Runtime
 from tests.lab.engine import ContainerEngine
@@ -39,7 +39,7 @@ _OF_RUN: Final = frozenset({"--detach", "--detach-keys", "--sig-proxy"})
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 _SOURCE: Final = re.compile(r"(?<=src=)/|(?<=source=)/")
 _CHANGING: Final = frozenset({"Id", "Created", "State", "CreateCommand", "AutoRemove"})
-_NOTHING: Final = (None, "", "no", [])
+_NOTHING: Final[tuple[object, ...]] = (None, "", "no", [])
 """Ways to say that nothing was asked for; `no` is the restart policy that an empty one is."""
 
 
