@@ -38,7 +38,7 @@ _OF_RUN: Final = frozenset({"--detach", "--detach-keys", "--sig-proxy"})
 """Flags of `run` that `create` has not."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 _SOURCE: Final = re.compile(r"(?<=src=)/|(?<=source=)/")
-_CHANGING: Final = frozenset({"Id", "Created", "State", "CreateCommand", "AutoRemove"})
+_CHANGING: Final = frozenset({"Id", "Created", "State", "CreateCommand", "AutoRemove", "autoremove"})
 _NOTHING: Final[tuple[object, ...]] = (None, "", "no", [])
 """Ways to say that nothing was asked for; `no` is the restart policy that an empty one is."""
 
@@ -54,7 +54,10 @@ class Made:
 
 def fitted(argv: Sequence[str], image: str, root: Path) -> tuple[str, ...]:
     """The same command for a machine that has this image, the folders below `root`, and few devices."""
-    command = split(argv)
+    try:
+        command = split(argv)
+    except ArgvError:
+        return tuple(argv)
     assert command is not None
     words: list[str | None] = list(argv)
     words[command.image_index] = image
@@ -132,9 +135,9 @@ def by_its_program(engine: ContainerEngine, argv: Sequence[str], root: Path) -> 
 
 def by_us(engine: ContainerEngine, argv: Sequence[str], root: Path) -> Made:
     """The container that our body makes, removed after it was looked at."""
-    command = split(argv)
-    assert command is not None
     try:
+        command = split(argv)
+        assert command is not None
         spec = container_spec(command, Caller(cwd=str(root / HOME), env=ENV, read=_read))
     except OnlyByCliError as error:
         return Made(None, error.message, by_cli=True)

@@ -55,6 +55,7 @@ def _no_containers_left(request: pytest.FixtureRequest) -> Iterator[None]:
     if "engine" in request.fixturenames:
         engine = request.getfixturevalue("engine")
         if isinstance(engine, ContainerEngine):  # other tests have engines of another kind
+            engine.start_service()  # in case that the test stopped it and failed
             engine.remove_test_containers()
 
 

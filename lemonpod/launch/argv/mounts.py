@@ -42,6 +42,8 @@ _OTHER_OPTIONS: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 """Options of which the same is true."""
+_LABELS: Final = frozenset({"z", "Z"})
+"""podman 5 takes them of every type of mount, podman 4 of binds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _mount_option(key: str, value: str | None, grammar: _Grammar, context: Conte
         name, read = grammar.values[key]
         said = read(value or "", context)
         return [f"{name}={said}" if name else str(said)]
-    elif key in _OTHER_OPTIONS:
+    elif key in _OTHER_OPTIONS or (_is_podman(context) and key in _LABELS):
         raise OnlyByCli(f"the option '{key}' of a mount is not of every version")
     else:
         raise Refused(f"has no option '{shown(key)}' for this type of mount")

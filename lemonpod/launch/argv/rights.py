@@ -152,6 +152,8 @@ def ulimit(text: str, context: Context) -> Ulimit:
     name, equals, limits = text.partition("=")
     if not equals:
         raise Refused(f"takes NAME=SOFT[:HARD], not '{shown(text)}'")
+    if name.startswith("RLIMIT_") and context.runtime is Runtime.PODMAN:
+        raise OnlyByCli("podman 5 knows limits by the kernel's names, podman 4 does not")
     require(name, _LIMITS, "the limit")
     soft, colon, hard = limits.partition(":")
     number = whole(-1)

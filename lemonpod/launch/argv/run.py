@@ -152,6 +152,9 @@ def _life(parts: Parts, command: ContainerCommand) -> None:
         for name in ("cpu_quota", "cpu_period"):
             if name in parts:
                 raise _Conflict(name, "and '--cpus' exclude each other")
+    if command.runtime is Runtime.PODMAN and parts.get("memory") and parts.get("memory_swap") == -1:
+        # Left out it is twice the memory; only podman's own program, with no service between, means none.
+        raise _Conflict("memory_swap", "of -1 beside '--memory' is no limit of the API's", only_by_cli=True)
     if parts.get("replace") and not parts.get("name"):
         raise _Conflict("replace", "needs a '--name'")
     if parts.get("cgroups_mode") == "split":
