@@ -19,7 +19,13 @@ LLAMA: Final = "localhost/lemonpod-test/llama"
 """`llama-server` is on its PATH, as lemonpod's demo is; models are for the test to mount."""
 
 _HOME: Final = "opt/python"
-CHANGES: Final = (f"ENV PYTHONHOME=/{_HOME}", f"ENV LD_LIBRARY_PATH=/{_HOME}/lib", 'CMD ["llama-server"]')
+_PACKAGES: Final = f"{_HOME}/packages"  # its usual folder has another name in Debian's Python
+CHANGES: Final = (
+    f"ENV PYTHONHOME=/{_HOME}",
+    f"ENV PYTHONPATH=/{_PACKAGES}",
+    f"ENV LD_LIBRARY_PATH=/{_HOME}/lib",
+    'CMD ["llama-server"]',
+)
 _PROGRAM: Final = f'#!/bin/sh\nexec /{_HOME}/bin/python3 -m lemonpod.demo.llama_server "$@"\n'
 # Of the standard library: what only developers use, and what needs X.
 _LEFT_OUT: Final = re.compile(
@@ -33,7 +39,6 @@ def write_llama(archive: Path) -> None:
     python = Path(sys.executable).resolve()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     standard = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix}))
-    packages = f"{_HOME}/lib/{version}/site-packages"
     unfinished = archive.with_suffix(".part")
     with tarfile.open(unfinished, "w") as tar:
         add_busybox(tar)
@@ -43,8 +48,8 @@ def write_llama(archive: Path) -> None:
         tar.add(standard, f"{_HOME}/lib/{version}", filter=_without_ballast)
         modules = list(_files_of("xllamacpp"))
         for path, name in modules:
-            tar.add(path, f"{packages}/{name}")
-        tar.add(Path(lemonpod.__file__).parent, f"{packages}/lemonpod")
+            tar.add(path, f"{_PACKAGES}/{name}")
+        tar.add(Path(lemonpod.__file__).parent, f"{_PACKAGES}/lemonpod")
         extensions = [path for path in standard.glob("lib-dynload/*.so") if not _LEFT_OUT.search(str(path))]
         for library in _libraries(python, *extensions, *(path for path, _ in modules)):
             # The loader is named by its path in every program; the others are looked for.

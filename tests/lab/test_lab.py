@@ -113,6 +113,7 @@ def test_a_pull_from_a_slow_registry_takes_its_time(engine: ContainerEngine, reg
     engine.run_cli("rmi", image)
 
 
+@pytest.mark.usefixtures("lab")
 def test_a_second_run_has_another_lab_and_leaves_nothing() -> None:
     script = """
 from pathlib import Path
@@ -128,6 +129,7 @@ assert str(lab.folder) not in Path("/proc/mounts").read_text()
     subprocess.run((sys.executable, "-c", script), check=True, cwd=Path(__file__).parents[2])
 
 
+@pytest.mark.usefixtures("lab")
 def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
     start = """
 import os, signal
