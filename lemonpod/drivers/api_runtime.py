@@ -56,8 +56,10 @@ class ApiRuntime(ABC):
     """What the query of a stop calls its seconds."""
     forever: ClassVar[str]
     """How many are as good as no end."""
+    volumes: ClassVar[str]
+    """What the query of a removal calls the unnamed volumes."""
     at_once: ClassVar[Mapping[str, str]]
-    """What the query of a removal has to say for no stop signal, and no waiting."""
+    """What it has to say for no stop signal, and no waiting."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -145,6 +147,8 @@ class ApiRuntime(ABC):
             for chunk in stream:
                 if written := frames.feed(chunk) if frames else chunk:
                     write(written)
+            if frames and (rest := frames.end()):
+                write(rest)
 
     def wait(self, container: str, halt: Halt) -> None:
         with self._calls.stream("POST", f"{container_path(container)}/wait", halt) as stream:
@@ -170,7 +174,7 @@ class ApiRuntime(ABC):
             accepted(answer, f"cannot send {signal} to the container {container}")
 
     def remove(self, container: str) -> None:
-        query = {"force": "true", "v": "true", **self.at_once}
+        query = {"force": "true", self.volumes: "true", **self.at_once}
         give_up_at = time.monotonic() + _REMOVAL_TIMEOUT
         answer = self._calls.ask("DELETE", container_path(container), query=query)
         while being_removed(answer.message) and time.monotonic() < give_up_at:
@@ -215,7 +219,7 @@ class ApiRuntime(ABC):
         timeout: float | None = READ_TIMEOUT
         if stop.verb is StopVerb.REMOVE:
             method, path = "DELETE", container_path(container)
-            query |= {"force": _word(stop.force), "v": _word(stop.volumes)}
+            query |= {"force": _word(stop.force), self.volumes: _word(stop.volumes)}
         if stop.verb is not StopVerb.KILL:
             grace = stop.timeout
             if grace is None:

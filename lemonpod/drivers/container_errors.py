@@ -147,7 +147,8 @@ _REFUSALS: Final = _rows(
         ),
     ),
     (
-        r"exec: \"[^\"]*\": permission denied|open executable: .*(?:permission denied|not permitted)",
+        r"exec: \"[^\"]*\": (?:permission denied|is a directory)|"
+        r"open executable: .*(?:permission denied|not permitted)",
         SpawnError,
         "it is there, and no program that the container's user may run",
     ),

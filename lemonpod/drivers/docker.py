@@ -28,6 +28,7 @@ class DockerRuntime(ApiRuntime):
     program = Runtime.DOCKER
     stop_grace = "t"
     forever = "-1"
+    volumes = "v"
     at_once = MappingProxyType[str, str]({})
 
     def info(self) -> RuntimeInfo:

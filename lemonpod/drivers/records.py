@@ -6,6 +6,7 @@ Reports differ by version in what they leave out, so nothing but the id has to b
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -19,6 +20,7 @@ Json: TypeAlias = Mapping[str, Any]
 _RUNNING: Final = frozenset({"running", "paused", "stopping"})
 """The words of a state in which there is a process. Docker's `restarting` is the time between two."""
 _STOP_TIMEOUT: Final = 10  # in both, where a container was given none
+_STARTED_TWICE: Final = re.compile(r"container \w+(?:: container)? is running")
 _NANO: Final = 10**9
 _REGAINED: Final = ("inactive_file", "total_inactive_file")  # in cgroups v2, and in v1
 _ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - as docker writes what podman leaves empty
@@ -42,7 +44,7 @@ def container_info(record: Json) -> ContainerInfo:
         pid=(state.get("Pid") or None) if running else None,
         exit_code=None if running or finished is None else state.get("ExitCode"),
         oom_killed=bool(state.get("OOMKilled")),
-        error=str(state.get("Error") or ""),
+        error=_error(str(state.get("Error") or "")),
         started_at=_time(state.get("StartedAt")),
         finished_at=None if running else finished,
         host_network=(record.get("HostConfig") or {}).get("NetworkMode") == "host",
@@ -129,6 +131,11 @@ def _usage(processes: int | None, cpu_nanoseconds: int | None, memory: int | Non
         memory_bytes=memory or None,
         processes=processes or None,
     )
+
+
+def _error(text: str) -> str:
+    """Podman 5 keeps its answer to a second start as well."""
+    return "" if _STARTED_TWICE.fullmatch(text) else text
 
 
 def _labels(found: Json | None) -> Mapping[str, str]:

@@ -8,34 +8,57 @@ from typing import Any, Final
 
 _HEADER: Final = 8  # one byte of which stream, three of nothing, four of length
 _MAX_LINE: Final = 1 << 20
+_MAX_OPEN_LINE: Final = 64 << 10
 _DOWNLOADING: Final = "Downloading"
 _DOWNLOADED: Final = frozenset({"Verifying Checksum", "Download complete", "Extracting", "Pull complete"})
 
 
 class Demultiplexer:
-    """Takes the frame headers out of a log, in which both streams of a container share one connection."""
+    """Makes one text of a log in frames, in which both streams of a container take turns.
+
+    A turn can end within a line. So the lines of each stream are put together first, and the text depends
+    on nothing but the frames: one who reads the log again gets the same beginning.
+    """
 
     def __init__(self) -> None:
         self._header = b""
         self._left = 0
+        self._open: dict[int, bytes] = {}
+        """The line of each stream whose end is still to come."""
+        self._stream = 0
 
     def feed(self, chunk: bytes) -> bytes:
-        """What the container wrote, as far as `chunk` tells."""
+        """The lines that are whole with `chunk`."""
         written = []
         rest = memoryview(chunk)
         while rest:
             if self._left:
-                written.append(rest[: self._left])
-                rest = rest[len(written[-1]) :]
-                self._left -= len(written[-1])
+                piece, rest = rest[: self._left], rest[self._left :]
+                self._left -= len(piece)
+                written.append(self._whole_lines(bytes(piece)))
                 continue
             missing = _HEADER - len(self._header)
             self._header += rest[:missing]
             rest = rest[missing:]
             if len(self._header) == _HEADER:
+                self._stream = self._header[0]
                 self._left = int.from_bytes(self._header[4:], "big")
                 self._header = b""
         return b"".join(written)
+
+    def end(self) -> bytes:
+        """What is left when no more comes: unfinished lines."""
+        rest = b"\n".join(filter(None, self._open.values()))
+        self._open.clear()
+        return rest
+
+    def _whole_lines(self, piece: bytes) -> bytes:
+        text = self._open.get(self._stream, b"") + piece
+        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        if not end and len(text) > _MAX_OPEN_LINE:
+            end = len(text)
+        self._open[self._stream] = text[end:]
+        return text[:end]
 
 
 def json_objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:

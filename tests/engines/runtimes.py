@@ -11,9 +11,10 @@ from lemonpod.drivers.docker import DockerRuntime
 from lemonpod.drivers.podman import PodmanRuntime
 from lemonpod.drivers.runtime import ContainerRuntime, Halt
 from lemonpod.launch.container import ContainerSpec, Namespace, Runtime
-from tests.lab.engine import TEST_PREFIX, ContainerEngine
+from tests.lab.engine import ContainerEngine
 from tests.lab.images import TINY
 
+TEST_PREFIX = "lemonpod-test-"
 LABEL = {"lemonpod.test": "runtimes"}
 
 
