@@ -109,7 +109,7 @@ class ContainerEngine:
             link.learn()
             await fetch_image(link, self._spec, report, timeout=self._bench.settings.pull_timeout)
 
-    async def start(self) -> None:
+    async def start(self) -> EngineStatus:
         if self._started:
             raise RuntimeError("an engine starts once")
         self._started = True
@@ -118,6 +118,7 @@ class ContainerEngine:
         except asyncio.CancelledError:
             await finish(self.stop(grace=0.0))
             raise
+        return self._status(EngineState.RUNNING, self._info, None)
 
     async def _start(self) -> None:
         link = await self._find()
@@ -214,11 +215,9 @@ class ContainerEngine:
         # What its start was told holds, unless the runtime may have started it again.
         info = self._info
         try:
-            if self._may_restart:
-                info = await self._now()
-            if info is None or not info.running:
-                return "the container does not run"
-            local = info.host_network and await self._is_local()
+            runtime = await link.info()
+            # What the start found still holds, unless its runtime may have started it anew since.
+            info = self._info if self._spec.restart is None else await self._now()
         except RuntimeUnavailableError as error:
             return str(error)
         return await self._bench.threads.run(lambda: check_owner(self._plan, self._spec, info, local=local))
@@ -267,6 +266,7 @@ class ContainerEngine:
             pid=info.pid if info else None,
             started_at=info.started_at if info else None,
             exit=status,
+            container=info.name if info else None,
         )
 
     async def stats(self) -> EngineStats:

@@ -29,9 +29,10 @@ def check_owner(plan: LaunchPlan, spec: ContainerSpec, info: ContainerInfo, *, l
     if publishes(info, plan.endpoint):
         return None
     if info.host_network:
-        if not local or not processes_of(info):  # of another pid namespace, then
+        if not local:
             return None
-        return check_peer(plan, lambda: processes_of(info))
+        processes = processes_of(info)
+        return check_peer(plan, processes) if processes else "none of the container's processes is to be seen"
     if _is_shared(spec):
         return None
     raise EngineError(
@@ -68,14 +69,15 @@ def listening_places(info: ContainerInfo) -> str | None:
 
 
 def processes_of(info: ContainerInfo) -> list[psutil.Process]:
-    """The processes of a running container of this machine: its first one and all that descend from it.
-
-    Who loses its parent in there gets the first one for it.
-    """
+    """The processes of a running container of this machine: its first one, and all descend from that."""
+    if info.pid is None:
+        return []
     try:
-        first = psutil.Process(info.pid or -1)
+        first = psutil.Process(info.pid)
+        if first.create_time() < (info.started_at or 0.0) - tree.CLOCK_SLACK:  # a pid of another namespace
+            return []
         return [first, *first.children(recursive=True)]
-    except (psutil.NoSuchProcess, ValueError):
+    except psutil.NoSuchProcess:
         return []
 
 

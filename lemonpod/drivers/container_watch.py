@@ -27,6 +27,8 @@ RESTART_PAUSE: Final = 0.25
 """Between two looks at a container that its runtime is about to start again."""
 RESTART_TIMEOUT: Final = 1.0
 """A runtime that restarts what ended has done so by then, or says that it will."""
+SHORT_LOG: Final = 1 << 20
+"""As much is sooner read again than waited for: podman is slow to say that no more comes."""
 LOG_ROOM: Final = 256 << 10
 """Bytes of output on their way into the loop."""
 
@@ -50,13 +52,14 @@ class Watch:
         self._container = container
         self._name = name
         self._restarts = restarts
+        self._look_now = asyncio.Event()
         self._output = _Output(link, container, output)
         self._told = asyncio.Event()
         self._following = asyncio.create_task(self._follow(), name=f"watch over container {name}")
 
     def look(self) -> None:
-        """It may have ended: see to it now, since some runtimes look only four times a second."""
-        self._told.set()
+        """It has just been ended: no need to wait until its runtime tells so, which podman does by and by."""
+        self._look_now.set()
 
     async def aclose(self) -> None:
         """Look away."""
@@ -87,30 +90,31 @@ class Watch:
     async def _end(self) -> ContainerInfo | None:
         """Its last state, None if it is gone; raises RuntimeUnavailableError."""
         while True:
-            await self._news()
+            try:
+                await self._wait()
+            except RuntimeUnavailableError:
+                raise
+            except EngineError as error:  # of a container that is being removed, for one
+                log.debug("container %s cannot be waited for: %s", self._name, error)
+                await asyncio.sleep(RESTART_PAUSE)
             info = await self._inspect()
             if info is None or not (info.running or await self._comes_back(info)):
                 return info
             self._output.follow()
 
-    async def _news(self) -> None:
-        """Return when it may have ended."""
+    async def _wait(self) -> None:
+        """Until its runtime says that it does not run, or there is reason to look."""
         waiting = asyncio.create_task(
             self._link.stream(lambda runtime, halt: runtime.wait(self._container, halt))
         )
-        told = asyncio.create_task(self._told.wait())
+        looking = asyncio.create_task(self._look_now.wait())
         try:
-            await asyncio.wait({waiting, told}, return_when=asyncio.FIRST_COMPLETED)
-            self._told.clear()
+            await asyncio.wait({waiting, looking}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
                 waiting.result()
-        except RuntimeUnavailableError:
-            raise
-        except EngineError as error:  # of a container that is being removed, for one
-            log.debug("container %s cannot be waited for: %s", self._name, error)
-            await asyncio.sleep(RESTART_PAUSE)
         finally:
-            await cancel(waiting, told)
+            self._look_now.clear()
+            await cancel(waiting, looking)
 
     async def _comes_back(self, ended: ContainerInfo) -> bool:
         """Whether the runtime starts it again."""
@@ -168,10 +172,13 @@ class _Output:
 
     async def complete(self) -> None:
         """The rest, once the container has ended."""
-        await self._finish(LAST_WORDS_PAUSE)
-        if not self._whole:  # podman goes on following for a while
+        if self._seen > SHORT_LOG:
+            await self._finish()
+        if not self._whole:
+            if self._reading is not None:
+                await cancel(self._reading)
             self._reading = asyncio.create_task(self._read(follow=False))
-            await self._finish(LAST_WORDS_TIMEOUT)
+            await self._finish()
         self._splitter.flush()
         self._funnel.drain()
 
@@ -186,13 +193,11 @@ class _Output:
             await asyncio.wait({self._reading}, timeout=timeout)
             await cancel(self._reading)
 
-    async def _read(self, *, follow: bool) -> None:
+    async def _read(self, *, follow: bool = True) -> None:
         """Until it ends, or the runtime does not answer any more."""
         self._whole = False
         try:
-            await self._link.stream(
-                lambda runtime, halt: runtime.logs(self._container, self._skipping(), halt, follow=follow)
-            )
+            await self._link.stream(lambda runtime, halt: self._copy(runtime, halt, follow=follow))
             self._whole = True
         except RuntimeUnavailableError:
             pass  # who waits for the container's end hears that too
@@ -200,8 +205,7 @@ class _Output:
             self._whole = True
             log.warning("the output of container %s cannot be read: %s", self._container[:12], error)
 
-    def _skipping(self) -> Callable[[bytes], None]:
-        """Takes the output from its beginning, and hands on what was not seen yet."""
+    def _copy(self, runtime: ContainerRuntime, halt: Halt, *, follow: bool) -> None:
         skip = self._seen
 
         def write(data: bytes) -> None:
@@ -211,4 +215,4 @@ class _Output:
             self._seen += len(new)
             self._splitter.feed(new)
 
-        return write
+        runtime.logs(self._container, write, halt, follow=follow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import psutil
@@ -22,13 +23,12 @@ _EXACT: Final = 3
 log = logging.getLogger(__name__)
 
 
-def check_peer(plan: LaunchPlan, members: tree.Find) -> str | None:
-    """None where the plan's port is held by one of `members`, or else what keeps us from telling yet.
+def check_peer(plan: LaunchPlan, processes: Sequence[psutil.Process]) -> str | None:
+    """None where the plan's port is held by one of `processes`, or else what keeps us from telling yet.
 
     Raises EngineError where a stranger holds it. Blocks.
     """
     host, port = plan.endpoint.host, plan.endpoint.port
-    processes = members()
     unreadable = False
     own = []
     for process in processes:

@@ -116,7 +116,7 @@ class ProcessEngine:
     async def prepare(self, report: Report) -> None:
         """A process needs nothing but its program."""
 
-    async def start(self) -> None:
+    async def start(self) -> EngineStatus:
         if self._record is not None:
             raise RuntimeError("an engine starts once")
         try:
@@ -124,6 +124,7 @@ class ProcessEngine:
         except asyncio.CancelledError:
             await finish(self.stop(grace=0.0))
             raise
+        return await self.inspect()
 
     async def _start(self) -> None:
         process, self._record = await asyncio.to_thread(self._spawn)
@@ -180,7 +181,7 @@ class ProcessEngine:
                 self._answer = f"{self._plan.endpoint.url} did not answer within {waited:.1f} s"
             raise
         if answer is None and self._plan.peer_checked:
-            answer = await asyncio.to_thread(check_peer, self._plan, self._members)
+            answer = await asyncio.to_thread(lambda: check_peer(self._plan, self._members()))
         if answer is not None:
             self._answer = answer
         return answer is None

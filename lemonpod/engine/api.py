@@ -110,8 +110,8 @@ class Engine(Protocol):
         Raises RuntimeUnavailableError, ImageNotFoundError or PullError. Cancelling it ends the fetching.
         """
 
-    async def start(self) -> None:
-        """Return once the process or the container runs; that is not readiness.
+    async def start(self) -> EngineStatus:
+        """Its status once the process or the container runs; that is not readiness.
 
         Raises SpawnError, or another EngineError for what a runtime refuses. On failure or cancellation
         nothing is left behind.

@@ -316,8 +316,7 @@ class Instance:
         raise SpawnError(f"no driver runs what the {plan.recipe} recipe describes")
 
     async def _start(self, engine: Engine) -> None:
-        await engine.start()
-        status = await engine.inspect()
+        status = await engine.start()
         self._pid, self._started_at = status.pid, status.started_at
         self._container = status.container
         await until_ready(engine)

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -138,6 +139,7 @@ class LemonpodServer:
     port: int = field(default_factory=free_port)
     first_engine_port: int = field(default_factory=lambda: next(_engine_ports))
     process: subprocess.Popen[bytes] | None = None
+    more_environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -167,6 +169,7 @@ class LemonpodServer:
             "HOME": str(self.root / "home"),
             "XDG_CONFIG_HOME": str(self.root / "xdg"),
             "HF_HOME": str(self.root / "hf"),
+            **self.more_environ,
         }
 
     def prepare(self, weights: Path) -> None:
@@ -197,7 +200,7 @@ class LemonpodServer:
         snapshot = repository / "snapshots" / "0123abcd"
         for folder in (repository / "blobs", repository / "refs", snapshot):
             folder.mkdir(parents=True, exist_ok=True)
-        (repository / "blobs" / "tiny").hardlink_to(weights)
+        shutil.copy(weights, repository / "blobs" / "tiny")
         (repository / "refs" / "main").write_text("0123abcd", encoding="utf-8")
         (snapshot / "tiny.gguf").symlink_to(Path("../../blobs/tiny"))
 

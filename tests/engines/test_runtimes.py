@@ -14,6 +14,7 @@ from lemonpod.errors import EngineError, ImageNotFoundError, NameConflictError, 
 from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
+from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume
 from tests.engines.runtimes import LABEL, TEST_PREFIX, Background, log_of, runtime_of, started, tiny
 from tests.lab.engine import ContainerEngine
 from tests.lab.images import TINY

@@ -106,11 +106,12 @@ class ScriptedEngine:
     async def prepare(self, report: Report) -> None:
         pass
 
-    async def start(self) -> None:
+    async def start(self) -> EngineStatus:
         self._exit = asyncio.get_running_loop().create_future()
         endpoint = self.plan.endpoint
         self._server = await asyncio.start_server(self._accept, endpoint.host, endpoint.port, backlog=512)
         self.started = True
+        return await self.inspect()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -65,7 +65,7 @@ class FakeEngine:
         if self.habits.prepare_error is not None:
             raise self.habits.prepare_error
 
-    async def start(self) -> None:
+    async def start(self) -> EngineStatus:
         await asyncio.sleep(0)
         if self.habits.spawn_error is not None:
             raise self.habits.spawn_error
@@ -73,6 +73,7 @@ class FakeEngine:
         self._log.extend([b"engine started"])
         if self.habits.dies_at_start is not None:
             self.die(self.habits.dies_at_start)
+        return await self.inspect()
 
     async def probe(self) -> bool:
         await asyncio.sleep(0)

@@ -85,7 +85,7 @@ class FakeRuntime:
     calls: list[str] = field(default_factory=list)
     local: bool = True
     pid: int = 4711
-    """Of the containers that start from now on."""
+    """Of containers that start; there is no such process."""
     remains: bool = False
     """Removed containers stay."""
 

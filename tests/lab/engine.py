@@ -17,6 +17,9 @@ from tests.lab.waiting import wait_until
 
 Runtime: TypeAlias = Literal["podman", "docker"]
 
+TEST_PREFIX: Final = "lemonpod-test-"
+"""Of the names of containers that tests make."""
+
 _LOG_TAIL: Final = 3000
 _LIBPOD: Final = "/v4.0.0/libpod"
 

@@ -117,7 +117,7 @@ async def test_l05_an_answer_on_the_hosts_network_from_another_process(world: Wo
     host: dict[str, object] = {"published": False, "network_mode": Namespace("host")}
     try:
         world.runtime.pid = child.pid
-        engine = await world.started("serve", "PORT", **host)
+        engine = await world.started("serve", "PORT", published=False, network_mode=Namespace("host"))
         with pytest.raises(EngineError, match=r"is answered by .*not by the test-engine engine"):
             await engine.probe()
     finally:

@@ -1,0 +1,143 @@
+"""A walk through real container engines: list, register, load, chat, look, unload, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import CHECKPOINT, REPOSITORY, LemonpodServer, wait_until
+from tests.lab.engine import ContainerEngine
+from tests.lab.lab import Lab
+from tests.users import open_folder
+
+RECIPE = "toolbox-llamacpp"
+MODEL = "user.toolbox"
+NAME = "lemonade-{recipe}-{port}"
+ASK = {"model": MODEL, "messages": [{"role": "user", "content": "In one word, say OK."}], "max_tokens": 8}
+
+
+def toolbox(engine: ContainerEngine, image: str, **block: Any) -> dict[str, Any]:
+    """The manifest of the walkthrough: a local image in place of the named one, and no graphics processor."""
+    args = [
+        *("run", "--rm", "--init", "--name", NAME),
+        *("--device", "/dev/null", "--group-add", "video", "--security-opt", "seccomp=unconfined"),
+        *("--security-opt", "label=disable", "-v", "{hf_cache}:/models:ro", "--network", "host"),
+        *(image, "llama-server", "-m", "/models/{checkpoint_relative:main}"),
+        *("--host", "127.0.0.1", "--port", "{port}", "-c", "{ctx_size}"),
+    ]
+    stop = {"stop_command": engine.runtime, "stop_command_args": ["rm", "-f", NAME]}
+    return {
+        "recipe": RECIPE,
+        "display_name": "Strix Halo llama.cpp toolbox",
+        "api_contract_version": "1",
+        "capabilities": ["chat_completion", "completion"],
+        "health_probe": {
+            "type": "http",
+            "endpoint": "/health",
+            "timeout_seconds": 60,
+            "poll_interval_ms": 100,
+        },
+        "platforms": {"linux": {"cpu": {"command": engine.runtime, "args": args, **stop, **block}}},
+    }
+
+
+@pytest.fixture
+def server(engine: ContainerEngine, lab: Lab, tiny_gguf: Path) -> Iterator[LemonpodServer]:
+    """A server that finds the engine by its environment, with folders that rootless containers may read."""
+    image = lab.llama(engine)
+    with open_folder() as folder:
+        server = LemonpodServer(folder, more_environ=engine.env)
+        server.prepare(tiny_gguf)
+        server.write_manifest(toolbox(engine, image), "toolbox.json")
+        server.start()
+        try:
+            yield server
+        finally:
+            code = server.stop() if server.process is not None and server.process.poll() is None else 0
+            assert code == 0, server.log
+        assert "Traceback" not in server.log
+
+
+def lemonpod(server: LemonpodServer, *words: str, client: bool = True) -> str:
+    """One command of the CLI, as a user gives it."""
+    where = ["--port", str(server.port)] if client else []
+    done = subprocess.run(
+        [sys.executable, "-m", "lemonpod", *words, *where],
+        env=server.environ,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ours(engine: ContainerEngine) -> list[dict[str, Any]]:
+    return [one for one in engine.containers() if RECIPE in json.dumps(one["Names"])]
+
+
+@pytest.mark.timeout(180)
+def test_the_walkthrough(engine: ContainerEngine, server: LemonpodServer) -> None:
+    recipe = server.get("/api/v1/system-info")["recipes"][RECIPE]
+    assert recipe["backends"][RECIPE]["state"] == "installed"
+    assert recipe["backends"][RECIPE]["by_cli"] is None
+    config = ("--config-dir", str(server.config))
+    lemonpod(server, "register", MODEL, "--recipe", RECIPE, "--checkpoint", CHECKPOINT, *config, client=False)
+
+    assert f"{MODEL} is ready after" in lemonpod(server, "load", MODEL)
+    assert server.post("/api/v1/chat/completions", ASK)["choices"][0]["message"]["content"]
+
+    (container,) = ours(engine)
+    assert container["State"] == "running"
+    assert container["Labels"]["lemonpod.model"] == MODEL
+    assert RECIPE in engine.run_cli("ps", "--filter", "name=lemonade-")
+    status = lemonpod(server, "status")
+    assert engine.runtime in status
+    (running,) = [one for one in server.get("/internal/engines")["engines"] if one["model_name"] == MODEL]
+    assert running["driver"] == engine.runtime
+    assert "listening" in lemonpod(server, "logs", MODEL)
+
+    lemonpod(server, "unload")
+    assert ours(engine) == []
+    assert RECIPE not in engine.run_cli("ps", "-a", "--filter", "name=lemonade-")
+
+
+@pytest.mark.timeout(180)
+def test_a_killed_server_is_followed_by_one_that_goes_on(
+    engine: ContainerEngine, server: LemonpodServer
+) -> None:
+    server.write_models(toolbox={"checkpoint": CHECKPOINT, "recipe": RECIPE})
+    server.post("/api/v1/load", {"model_name": MODEL})
+    (before,) = ours(engine)
+    server.kill()
+    assert ours(engine)[0]["State"] == "running"
+
+    server.start()
+    wait_until(lambda: server.loaded() and server.loaded()[0]["loaded"], within=30, what="it is taken over")
+    assert server.post("/api/v1/chat/completions", ASK)["choices"]
+    (after,) = ours(engine)
+    assert after["Id"] == before["Id"]
+    server.post("/api/v1/unload", {})
+    assert ours(engine) == []
+
+
+@pytest.mark.timeout(180)
+def test_a_killed_server_with_another_plan_now(engine: ContainerEngine, server: LemonpodServer) -> None:
+    server.write_models(toolbox={"checkpoint": CHECKPOINT, "recipe": RECIPE})
+    server.post("/api/v1/load", {"model_name": MODEL})
+    server.kill()
+    server.write_models(
+        toolbox={"checkpoint": CHECKPOINT, "recipe": RECIPE, "recipe_options": {"ctx_size": 512}}
+    )
+
+    server.start()
+    wait_until(lambda: ours(engine) == [], within=30, what="what nobody goes on with is removed")
+    assert server.loaded() == []
