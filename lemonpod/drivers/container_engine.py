@@ -212,12 +212,13 @@ class ContainerEngine:
         return answer is None
 
     async def _check_owner(self) -> str | None:
-        # What its start was told holds, unless the runtime may have started it again.
         info = self._info
         try:
-            runtime = await link.info()
-            # What the start found still holds, unless its runtime may have started it anew since.
-            info = self._info if self._spec.restart is None else await self._now()
+            if self._may_restart:  # else what its start was told still holds
+                info = await self._now()
+            if info is None or not info.running:
+                return "the container does not run"
+            local = info.host_network and await self._is_local()
         except RuntimeUnavailableError as error:
             return str(error)
         return await self._bench.threads.run(lambda: check_owner(self._plan, self._spec, info, local=local))

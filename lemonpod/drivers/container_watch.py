@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from typing import Final
 
 from lemonpod.drivers.container_exit import exit_status
-from lemonpod.drivers.runtime import ContainerInfo
+from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Halt
 from lemonpod.drivers.runtimes import Link
 from lemonpod.drivers.threads import Funnel
 from lemonpod.engine.api import ExitStatus
@@ -20,9 +19,8 @@ from lemonpod.errors import EngineError, RuntimeUnavailableError
 FIRST_RETRY: Final = 0.5
 LAST_RETRY: Final = 5.0
 """From one question to a runtime that does not answer to the next: half a second, then longer."""
-LAST_WORDS_PAUSE: Final = 0.02
 LAST_WORDS_TIMEOUT: Final = 2.0
-"""For the rest of the output after the end: to come by itself, and to be asked for."""
+"""For the rest of the output after the end."""
 RESTART_PAUSE: Final = 0.25
 """Between two looks at a container that its runtime is about to start again."""
 RESTART_TIMEOUT: Final = 1.0
@@ -54,7 +52,6 @@ class Watch:
         self._restarts = restarts
         self._look_now = asyncio.Event()
         self._output = _Output(link, container, output)
-        self._told = asyncio.Event()
         self._following = asyncio.create_task(self._follow(), name=f"watch over container {name}")
 
     def look(self) -> None:
@@ -168,7 +165,7 @@ class _Output:
     def follow(self) -> None:
         """Read on, unless it is being read."""
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(follow=True))
+            self._reading = asyncio.create_task(self._read())
 
     async def complete(self) -> None:
         """The rest, once the container has ended."""
@@ -188,9 +185,9 @@ class _Output:
             await cancel(self._reading)
         self._buffer.close()
 
-    async def _finish(self, timeout: float) -> None:
+    async def _finish(self) -> None:
         if self._reading is not None:
-            await asyncio.wait({self._reading}, timeout=timeout)
+            await asyncio.wait({self._reading}, timeout=LAST_WORDS_TIMEOUT)
             await cancel(self._reading)
 
     async def _read(self, *, follow: bool = True) -> None:

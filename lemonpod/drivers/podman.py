@@ -60,8 +60,13 @@ class PodmanRuntime(ApiRuntime):
             local=is_local(self._address, host.get("kernel")),
         )
 
-    def logs(self, container: str, write: Callable[[bytes], None], halt: Halt) -> None:
+    def logs(
+        self, container: str, write: Callable[[bytes], None], halt: Halt, *, follow: bool = True
+    ) -> None:
         """While podman follows a log it drops some of what comes in a flood just before the end."""
+        if not follow:
+            super().logs(container, write, halt, follow=False)
+            return
         end = b""
 
         def write_and_keep(written: bytes) -> None:

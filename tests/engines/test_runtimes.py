@@ -11,7 +11,6 @@ import pytest
 
 from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Halt, Halted
 from lemonpod.errors import EngineError, ImageNotFoundError, NameConflictError, SpawnError
-from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume

@@ -109,7 +109,8 @@ async def test_a_container_whose_id_was_never_heard_is_found_by_its_labels(world
 
 
 async def test_no_answer_while_it_is_looked_for_whose_port_it_is(world: World) -> None:
-    engine = await world.started("serve", "PORT")
+    world.runtime.local = False
+    engine = await world.started("serve", "PORT", published=False, network_mode=Namespace("host"))
     world.runtime.failures["info"] = RuntimeUnavailableError("hung up")
     assert not await engine.probe()
     assert "hung up" in await engine.diagnose()
