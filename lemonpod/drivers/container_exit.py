@@ -19,7 +19,7 @@ _CONVENTIONS: Final = MappingProxyType(
 )
 _BY_SIGNAL: Final = 128
 OUT_OF_MEMORY: Final = "out of memory"
-_UNASKED_KILL: Final = "nobody asked lemonpod for it: most often the kernel, out of memory"
+_UNASKED_KILL: Final = "not by lemonpod; most often the kernel, out of memory"
 """Podman misses some of its kills, with cgroups v1 all of them."""
 
 

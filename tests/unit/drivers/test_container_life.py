@@ -166,7 +166,7 @@ async def test_c23_the_last_words_are_there_before_the_end_is_told(world: World)
         (
             137,
             False,
-            "killed by signal 9 (SIGKILL): nobody asked lemonpod for it: most often the kernel, out of memory",
+            "killed by signal 9 (SIGKILL): not by lemonpod; most often the kernel, out of memory",
         ),
         (139, False, "killed by signal 11 (SIGSEGV)"),
         (255, False, "exited with code 255"),
