@@ -212,9 +212,10 @@ class ContainerEngine:
         return answer is None
 
     async def _check_owner(self) -> str | None:
+        # What its start was told holds, unless the runtime may have started it again.
         info = self._info
         try:
-            if self._may_restart:  # else what its start was told still holds
+            if self._may_restart:
                 info = await self._now()
             if info is None or not info.running:
                 return "the container does not run"

@@ -69,15 +69,14 @@ def listening_places(info: ContainerInfo) -> str | None:
 
 
 def processes_of(info: ContainerInfo) -> list[psutil.Process]:
-    """The processes of a running container of this machine: its first one, and all descend from that."""
-    if info.pid is None:
-        return []
+    """The processes of a running container of this machine: its first one and all that descend from it.
+
+    Who loses its parent in there gets the first one for it.
+    """
     try:
-        first = psutil.Process(info.pid)
-        if first.create_time() < (info.started_at or 0.0) - tree.CLOCK_SLACK:  # a pid of another namespace
-            return []
+        first = psutil.Process(info.pid or -1)
         return [first, *first.children(recursive=True)]
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ValueError):
         return []
 
 

@@ -23,9 +23,6 @@ from lemonpod.launch.plan import ContainerLaunch, LaunchPlan, StopCommand
 KILL_TIMEOUT: Final = 10.0
 """Nothing outlives a KILL this long but a process inside the kernel, or a runtime that hangs."""
 
-LOOK_TIMEOUT: Final = 2.0
-"""For the news of an end that a runtime has already told of."""
-
 log = logging.getLogger(__name__)
 
 
@@ -133,7 +130,8 @@ async def end(link: Link, container: str, watch: Watch, patience: Patience) -> b
             if stopping.done():
                 stopping.result()
                 watch.look()
-                await asyncio.wait({watch.exited}, timeout=LOOK_TIMEOUT)
+                either = {over, watch.exited}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await cancel(stopping, over)
     if not watch.exited.done():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from lemonpod.drivers.container_exit import exit_status
-from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Halt
+from lemonpod.drivers.runtime import ContainerInfo
 from lemonpod.drivers.runtimes import Link
 from lemonpod.drivers.threads import Funnel
 from lemonpod.engine.api import ExitStatus
@@ -19,14 +20,13 @@ from lemonpod.errors import EngineError, RuntimeUnavailableError
 FIRST_RETRY: Final = 0.5
 LAST_RETRY: Final = 5.0
 """From one question to a runtime that does not answer to the next: half a second, then longer."""
+LAST_WORDS_PAUSE: Final = 0.02
 LAST_WORDS_TIMEOUT: Final = 2.0
-"""For the rest of the output after the end."""
+"""For the rest of the output after the end: to come by itself, and to be asked for."""
 RESTART_PAUSE: Final = 0.25
 """Between two looks at a container that its runtime is about to start again."""
 RESTART_TIMEOUT: Final = 1.0
 """A runtime that restarts what ended has done so by then, or says that it will."""
-SHORT_LOG: Final = 1 << 20
-"""As much is sooner read again than waited for: podman is slow to say that no more comes."""
 LOG_ROOM: Final = 256 << 10
 """Bytes of output on their way into the loop."""
 
@@ -50,13 +50,13 @@ class Watch:
         self._container = container
         self._name = name
         self._restarts = restarts
-        self._look_now = asyncio.Event()
         self._output = _Output(link, container, output)
+        self._told = asyncio.Event()
         self._following = asyncio.create_task(self._follow(), name=f"watch over container {name}")
 
     def look(self) -> None:
-        """It has just been ended: no need to wait until its runtime tells so, which podman does by and by."""
-        self._look_now.set()
+        """It may have ended: see to it now, since some runtimes look only four times a second."""
+        self._told.set()
 
     async def aclose(self) -> None:
         """Look away."""
@@ -87,31 +87,30 @@ class Watch:
     async def _end(self) -> ContainerInfo | None:
         """Its last state, None if it is gone; raises RuntimeUnavailableError."""
         while True:
-            try:
-                await self._wait()
-            except RuntimeUnavailableError:
-                raise
-            except EngineError as error:  # of a container that is being removed, for one
-                log.debug("container %s cannot be waited for: %s", self._name, error)
-                await asyncio.sleep(RESTART_PAUSE)
+            await self._news()
             info = await self._inspect()
             if info is None or not (info.running or await self._comes_back(info)):
                 return info
             self._output.follow()
 
-    async def _wait(self) -> None:
-        """Until its runtime says that it does not run, or there is reason to look."""
+    async def _news(self) -> None:
+        """Return when it may have ended."""
         waiting = asyncio.create_task(
             self._link.stream(lambda runtime, halt: runtime.wait(self._container, halt))
         )
-        looking = asyncio.create_task(self._look_now.wait())
+        told = asyncio.create_task(self._told.wait())
         try:
-            await asyncio.wait({waiting, looking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, told}, return_when=asyncio.FIRST_COMPLETED)
+            self._told.clear()
             if waiting.done():
                 waiting.result()
+        except RuntimeUnavailableError:
+            raise
+        except EngineError as error:  # of a container that is being removed, for one
+            log.debug("container %s cannot be waited for: %s", self._name, error)
+            await asyncio.sleep(RESTART_PAUSE)
         finally:
-            self._look_now.clear()
-            await cancel(waiting, looking)
+            await cancel(waiting, told)
 
     async def _comes_back(self, ended: ContainerInfo) -> bool:
         """Whether the runtime starts it again."""
@@ -165,17 +164,14 @@ class _Output:
     def follow(self) -> None:
         """Read on, unless it is being read."""
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read())
+            self._reading = asyncio.create_task(self._read(follow=True))
 
     async def complete(self) -> None:
         """The rest, once the container has ended."""
-        if self._seen > SHORT_LOG:
-            await self._finish()
-        if not self._whole:
-            if self._reading is not None:
-                await cancel(self._reading)
+        await self._finish(LAST_WORDS_PAUSE)
+        if not self._whole:  # podman goes on following for a while
             self._reading = asyncio.create_task(self._read(follow=False))
-            await self._finish()
+            await self._finish(LAST_WORDS_TIMEOUT)
         self._splitter.flush()
         self._funnel.drain()
 
@@ -185,16 +181,18 @@ class _Output:
             await cancel(self._reading)
         self._buffer.close()
 
-    async def _finish(self) -> None:
+    async def _finish(self, timeout: float) -> None:
         if self._reading is not None:
-            await asyncio.wait({self._reading}, timeout=LAST_WORDS_TIMEOUT)
+            await asyncio.wait({self._reading}, timeout=timeout)
             await cancel(self._reading)
 
-    async def _read(self, *, follow: bool = True) -> None:
+    async def _read(self, *, follow: bool) -> None:
         """Until it ends, or the runtime does not answer any more."""
         self._whole = False
         try:
-            await self._link.stream(lambda runtime, halt: self._copy(runtime, halt, follow=follow))
+            await self._link.stream(
+                lambda runtime, halt: runtime.logs(self._container, self._skipping(), halt, follow=follow)
+            )
             self._whole = True
         except RuntimeUnavailableError:
             pass  # who waits for the container's end hears that too
@@ -202,7 +200,8 @@ class _Output:
             self._whole = True
             log.warning("the output of container %s cannot be read: %s", self._container[:12], error)
 
-    def _copy(self, runtime: ContainerRuntime, halt: Halt, *, follow: bool) -> None:
+    def _skipping(self) -> Callable[[bytes], None]:
+        """Takes the output from its beginning, and hands on what was not seen yet."""
         skip = self._seen
 
         def write(data: bytes) -> None:
@@ -212,4 +211,4 @@ class _Output:
             self._seen += len(new)
             self._splitter.feed(new)
 
-        runtime.logs(self._container, write, halt, follow=follow)
+        return write

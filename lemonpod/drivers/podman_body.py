@@ -35,6 +35,8 @@ KEEP_GROUPS: Final = MappingProxyType({"run.oci.keep_original_groups": "1"})
 
 _UNLIMITED: Final = 2**64 - 1
 """-1 of an unsigned number; before 5.6 libpod cannot decode -1 itself."""
+_REMARK: Final = "io.podman.annotations."
+_INSPECTED: Final = frozenset({"label", "seccomp", "apparmor"})
 _CPU_PERIOD: Final = 100_000
 _NANO: Final = 10**9
 _SWAP_FACTOR: Final = 2  # what podman's program adds where only --memory is given
@@ -73,7 +75,7 @@ def podman_create(spec: ContainerSpec) -> tuple[dict[str, str], Json]:
         _user_namespace,
         _network,
         _security,
-        _groups,
+        _annotations,
         _restart,
         _limits,
         _logging,
@@ -189,8 +191,16 @@ def _security(spec: ContainerSpec) -> Json:
     return said
 
 
-def _groups(spec: ContainerSpec) -> Json:
-    annotations = {**spec.annotations, **(KEEP_GROUPS if spec.keep_groups else {})}
+def _annotations(spec: ContainerSpec) -> Json:
+    """An inspect tells of a security option what it finds here, as podman's program writes it."""
+    remarks: dict[str, str] = {}
+    for option in spec.security:
+        key = f"{_REMARK}{option.name}"
+        if option.name == "label" and key in remarks:
+            remarks[key] += f",label={option.value}"
+        elif option.name in _INSPECTED and option.value is not None:
+            remarks[key] = option.value
+    annotations = {**remarks, **spec.annotations, **(KEEP_GROUPS if spec.keep_groups else {})}
     return {"annotations": annotations} if annotations else {}
 
 

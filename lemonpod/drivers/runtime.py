@@ -172,7 +172,8 @@ class ContainerRuntime(Protocol):
     def logs(
         self, container: str, write: Callable[[bytes], None], halt: Halt, *, follow: bool = True
     ) -> None:
-        """Hand on all that it has written, both streams, and writes until it ends; or raise Halted."""
+        """Hand on all that it has written, both streams, and with `follow` what it writes until it ends, or
+        raise Halted."""
 
     def wait(self, container: str, halt: Halt) -> None:
         """Return when it does not run, or is gone, or raise Halted."""

@@ -85,7 +85,7 @@ class FakeRuntime:
     calls: list[str] = field(default_factory=list)
     local: bool = True
     pid: int = 4711
-    """Of containers that start; there is no such process."""
+    """Of the containers that start from now on."""
     remains: bool = False
     """Removed containers stay."""
 

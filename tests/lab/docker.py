@@ -69,6 +69,7 @@ def _flags(folder: Path, network: int, url: str, *, cdi: bool) -> tuple[str, ...
         "--ip-masq=false",
         "--default-ulimit=nofile=4096:4096",
         "--live-restore",
+        *(f"--add-runtime={name}=runc" for name in ("nvidia", "habana")),
     )
 
 

@@ -114,14 +114,18 @@ async def test_l05_an_answer_on_a_port_that_the_container_does_not_publish(world
 async def test_l05_an_answer_on_the_hosts_network_from_another_process(world: World) -> None:
     """The listener is this test's process, and the container another's."""
     child = await asyncio.create_subprocess_exec("sleep", "60")
+    host: dict[str, object] = {"published": False, "network_mode": Namespace("host")}
     try:
         world.runtime.pid = child.pid
-        engine = await world.started("serve", "PORT", published=False, network_mode=Namespace("host"))
+        engine = await world.started("serve", "PORT", **host)
         with pytest.raises(EngineError, match=r"is answered by .*not by the test-engine engine"):
             await engine.probe()
     finally:
         child.kill()
         await child.wait()
+    world.runtime.pid = os.getpid()
+    engine = await world.started("serve", "PORT", **host)
+    assert await engine.probe()
 
 
 async def test_a_container_of_another_machine_owns_what_answers_while_it_runs(world: World) -> None:
@@ -163,11 +167,7 @@ async def test_c23_the_last_words_are_there_before_the_end_is_told(world: World)
         (0, False, "exited with code 0"),
         (127, False, "exited with code 127: by convention, its command was not found"),
         (137, True, "killed by signal 9 (SIGKILL): out of memory"),
-        (
-            137,
-            False,
-            "killed by signal 9 (SIGKILL): not by lemonpod; most often the kernel, out of memory",
-        ),
+        (137, False, "killed by signal 9 (SIGKILL): not by lemonpod; most often the kernel, out of memory"),
         (139, False, "killed by signal 11 (SIGSEGV)"),
         (255, False, "exited with code 255"),
     ],

@@ -28,7 +28,7 @@ PODMAN_DEFAULTS: Final = {
     "systemd": "true",
     "umask": "0022",
 }
-REMARKS: Final = ("io.kubernetes.cri-o.TTY", "io.podman.annotations.")
+REMARKS: Final = ("io.kubernetes.cri-o.TTY",)
 """Annotations that podman 4's program writes for its own inspect."""
 OURS: Final = frozenset({"AutoRemove", "remove", "volatile"})
 """The engine's own removal, which is not asked for."""
