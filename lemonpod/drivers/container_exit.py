@@ -19,6 +19,8 @@ _CONVENTIONS: Final = MappingProxyType(
 )
 _BY_SIGNAL: Final = 128
 OUT_OF_MEMORY: Final = "out of memory"
+_UNASKED_KILL: Final = "not by lemonpod; most often the kernel, out of memory"
+"""Podman misses some of its kills, with cgroups v1 all of them."""
 
 
 def exit_status(info: ContainerInfo | None, *, wanted: bool) -> ExitStatus:
@@ -33,5 +35,7 @@ def exit_status(info: ContainerInfo | None, *, wanted: bool) -> ExitStatus:
     if code is None:
         return ExitStatus(wanted=wanted, reason=reason and f"did not run: {reason}")
     if (number := code - _BY_SIGNAL) in {known.value for known in signal.Signals}:
+        if number == signal.SIGKILL and not wanted:
+            reason = reason or _UNASKED_KILL
         return ExitStatus(signal=number, wanted=wanted, reason=reason)
     return ExitStatus(code=code, wanted=wanted, reason=reason or _CONVENTIONS.get(code))

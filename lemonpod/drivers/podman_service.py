@@ -123,7 +123,7 @@ class PodmanService:
         argv = (self._program, "system", "service", "--time=0", self.address.url)
         tethered = (sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *argv)
         try:
-            process = self._process = spawn(tethered, env=self._env, cwd=None)
+            process = self._process = spawn(tethered, env=self._env, cwd=self._folder)
         except EngineError as error:
             self._said.append(error.message)
             return

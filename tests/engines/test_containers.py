@@ -89,7 +89,9 @@ async def test_the_kernel_ran_out_of_memory_for_it(engine: ContainerEngine, crea
     greedy = create(container_plan(engine, "sh", "-c", "echo up; exec tail /dev/zero", memory=32 << 20))
     await greedy.start()
     end = await greedy.wait()
-    assert str(end) == "killed by signal 9 (SIGKILL): out of memory"
+    assert (end.signal, end.wanted) == (9, False)
+    # The oldest podman does not see it happen.
+    assert end.reason == "out of memory" or engine.name == "podman4"
     with pytest.raises(EngineExitedError, match="out of memory; its last line: up"):
         await greedy.probe()
 
@@ -148,7 +150,7 @@ async def test_an_image_that_is_not_to_be_pulled(engine: ContainerEngine, create
 async def test_a_pull_with_progress(engine: ContainerEngine, registry: Registry, create: Create) -> None:
     tag = f"progress-{engine.name}:1"
     reports: list[Progress] = []
-    with slowed(registry, 4 << 20) as slow:
+    with slowed(registry, 1 << 20) as slow:
         put_random_image(registry, tag, megabytes=4)
         plan = container_plan(engine, image=f"{slow.address}/{tag}")
         await create(plan).prepare(reports.append)

@@ -167,7 +167,7 @@ async def test_c23_the_last_words_are_there_before_the_end_is_told(world: World)
         (0, False, "exited with code 0"),
         (127, False, "exited with code 127: by convention, its command was not found"),
         (137, True, "killed by signal 9 (SIGKILL): out of memory"),
-        (137, False, "killed by signal 9 (SIGKILL)"),
+        (137, False, "killed by signal 9 (SIGKILL): not by lemonpod; most often the kernel, out of memory"),
         (139, False, "killed by signal 11 (SIGSEGV)"),
         (255, False, "exited with code 255"),
     ],
