@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lemonpod.drivers.address import Address
 from lemonpod.drivers.reach import reach
 from lemonpod.drivers.runtime import Halt
-from lemonpod.drivers.unavailable import unavailable
+from lemonpod.drivers.unavailable import check_reachable, unavailable
 from lemonpod.errors import RuntimeUnavailableError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Calls:
         """An answer that may take for ever; in the block, too, a lost engine is RuntimeUnavailableError."""
         line = _Line()
         with halt.closing(line.cut), self._answered():
-            client = self._connect()
+            client = self._new_client()
             try:
                 yield Stream(_send(client, line, method, path, query, headers))
             finally:
@@ -143,7 +143,7 @@ class Calls:
         """An idle client, or a new one; one that failed is not used again."""
         with self._lock:
             client = self._idle.pop() if self._idle else None
-        client = client or self._connect()
+        client = client or self._new_client()
         try:
             yield client
         except BaseException:
@@ -154,6 +154,11 @@ class Calls:
                 self._idle.append(client)
                 return
         client.session.close()
+
+    def _new_client(self) -> Client:
+        """Not where it would fail at once: the SDKs leave the socket of a refused connection open."""
+        check_reachable(self._address)
+        return self._connect()
 
     @contextmanager
     def _answered(self) -> Iterator[None]:

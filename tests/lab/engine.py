@@ -129,7 +129,11 @@ class ContainerEngine:
     def describe_containers(self) -> str:
         """For a failed test's report: each container's state and last lines."""
         parts = []
-        for container in self.containers():
+        try:
+            listed = self.containers()
+        except OSError as error:
+            return f"the engine does not answer: {error}"
+        for container in listed:
             inspected = self.try_cli("inspect", "--format", "{{json .State}}", container["Id"]).stdout
             logs = self.try_cli("logs", "--tail", "30", container["Id"])
             parts.append(f"{container['Names']} {inspected}{logs.stdout}{logs.stderr}")
