@@ -99,6 +99,6 @@ def _use(recipe: str, command: ContainerCommand) -> Use:
     return Use(
         recipe=recipe,
         program=command.program,
-        connection=connection(command.runtime, command.program_options, caller.env),
+        connection=connection(command.runtime, command.program_options, caller.env, {}),
         spec=container_spec(command, caller),
     )

@@ -74,8 +74,8 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             cwd=request.folder, env=MappingProxyType({**inheritable(request.env), **env}), read=request.read
         )
         cwd = _working_dir(block, render, request.facts.os)
-        spec, by_cli = started_as(argv, cwd, caller, settings.containers.container_driver)
-        stop = _stop(block, render, spec, caller)
+        spec, by_cli = started_as(argv, cwd, caller, env, settings.containers.container_driver)
+        stop = _stop(block, render, spec, caller.env, env)
         if settings.containers.require_pinned_images:
             require_pinned(argv, stop, selection.path)
         values = render.used(_templates(block, manifest, mode))
@@ -156,12 +156,16 @@ def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
 
 
 def _stop(
-    block: Block, render: Renderer, spec: ProcessSpec | ContainerLaunch, caller: Caller
+    block: Block,
+    render: Renderer,
+    spec: ProcessSpec | ContainerLaunch,
+    env: Mapping[str, str],
+    own: Mapping[str, str],
 ) -> StopCommand | ContainerStop | None:
     if block.stop_command is None:
         return None
     command = render.stop_vector(block.stop_command, block.stop_command_args or ())
-    return stopped_by(command, spec, caller.env)
+    return stopped_by(command, spec, env, own)
 
 
 def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:

@@ -33,9 +33,15 @@ class ContainerDriving(StrEnum):
 
 
 def started_as(
-    argv: tuple[str, ...], cwd: Path | None, caller: Caller, driving: ContainerDriving
+    argv: tuple[str, ...],
+    cwd: Path | None,
+    caller: Caller,
+    own: Mapping[str, str],
+    driving: ContainerDriving,
 ) -> tuple[Spec, str | None]:
     """What to start, and, where it is a container by its command line, why so.
+
+    `own` is the part of the caller's environment that is set for this command alone.
 
     Raises ArgvError for what podman or docker would refuse, OnlyByCliError where `driving` is SDK.
     """
@@ -46,7 +52,7 @@ def started_as(
         command = split(argv)
         if command is None:
             return process, _NOT_RUN if _hands_over(argv) else None
-        return _container(command, argv, cwd, caller), None
+        return _container(command, argv, cwd, caller, own), None
     except OnlyByCliError as error:
         if driving is ContainerDriving.SDK:
             error.hint = "with 'container_driver' at 'auto' the command line itself is run"
@@ -66,7 +72,7 @@ def known_only_by_cli(argv: Sequence[str], driving: ContainerDriving) -> str | N
         if command is None:
             return _NOT_RUN if _hands_over(argv) else None
         _check_direct(command)
-        connection(command.runtime, command.program_options, {})
+        connection(command.runtime, command.program_options, {}, {})
         check_sayable(command)
     except OnlyByCliError as error:
         return error.message
@@ -75,24 +81,30 @@ def known_only_by_cli(argv: Sequence[str], driving: ContainerDriving) -> str | N
     return None
 
 
-def stopped_by(stop: Sequence[Template], spec: Spec, env: Mapping[str, str]) -> StopCommand | ContainerStop:
+def stopped_by(
+    stop: Sequence[Template], spec: Spec, env: Mapping[str, str], own: Mapping[str, str]
+) -> StopCommand | ContainerStop:
     """A stop command as the call of the API that the engine was started by, if it stands for one."""
     if isinstance(spec, ContainerLaunch) and not any(template.tokens for template in stop):
         words = [str(template) for template in stop]
-        if call := container_stop(words, spec.container.runtime, spec.connection, env):
+        if call := container_stop(words, spec.container.runtime, spec.connection, env, own):
             return call
     return StopCommand(argv=tuple(stop))
 
 
 def _container(
-    command: ContainerCommand, argv: tuple[str, ...], cwd: Path | None, caller: Caller
+    command: ContainerCommand,
+    argv: tuple[str, ...],
+    cwd: Path | None,
+    caller: Caller,
+    own: Mapping[str, str],
 ) -> ContainerLaunch:
     _check_direct(command)
     return ContainerLaunch(
         argv=argv,
         cwd=cwd,
         program=command.program,
-        connection=connection(command.runtime, command.program_options, caller.env),
+        connection=connection(command.runtime, command.program_options, caller.env, own),
         container=container_spec(command, caller),
     )
 

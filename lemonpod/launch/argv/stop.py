@@ -38,20 +38,20 @@ class ContainerStop:
 
 
 def container_stop(
-    argv: Sequence[str], runtime: Runtime, asked: Connection, env: Mapping[str, str]
+    argv: Sequence[str], runtime: Runtime, asked: Connection, env: Mapping[str, str], own: Mapping[str, str]
 ) -> ContainerStop | None:
     """The call that `argv` stands for, or None where it is none, or not one of the engine that was `asked`.
 
     A stop command that cannot be understood is no error: it is a command, and can be run.
     """
     try:
-        return _parse(tuple(argv), runtime, asked, env)
+        return _parse(tuple(argv), runtime, asked, env, own)
     except ArgvError:
         return None
 
 
 def _parse(
-    argv: tuple[str, ...], runtime: Runtime, asked: Connection, env: Mapping[str, str]
+    argv: tuple[str, ...], runtime: Runtime, asked: Connection, env: Mapping[str, str], own: Mapping[str, str]
 ) -> ContainerStop | None:
     if name_of(argv[0]) != runtime:
         return None
@@ -61,7 +61,7 @@ def _parse(
         given += more
     verb = _VERBS.get(argv[position]) if position < len(argv) else None
     of_program = tuple(option for _, option in given)
-    if verb is None or connection(runtime, of_program, env) != asked:
+    if verb is None or connection(runtime, of_program, env, own) != asked:
         return None
     where = f"{runtime} {verb}"
     containers: list[str] = []

@@ -111,6 +111,21 @@ def test_which_engine_is_asked() -> None:
     assert "behind ssh" in (plan_of("podman", "run", "i", environ={"CONTAINER_HOST": "ssh://x"}).by_cli or "")
 
 
+def test_a_manifest_may_say_which_engine_is_asked() -> None:
+    def spec(*argv: str, **env: str) -> ProcessSpec | ContainerLaunch:
+        return plan_of(*argv, env=env, stop_command=argv[0], stop_command_args=["stop", "n"]).spec
+
+    asked = spec("podman", "run", "i", CONTAINER_HOST="unix:///x")
+    assert isinstance(asked, ContainerLaunch)
+    assert asked.connection == Connection(url="unix:///x")
+    asked = spec("docker", "run", "i", DOCKER_CONTEXT="far")
+    assert isinstance(asked, ContainerLaunch)
+    assert asked.connection == Connection(context="far")
+    assert isinstance(spec("podman", "run", "i", CONTAINERS_CONF="/x"), ProcessSpec)
+    plan = plan_of("docker", "run", "i", env={"DOCKER_CONFIG": "/x"})
+    assert "sets DOCKER_CONFIG, which configures the program itself" in (plan.by_cli or "")
+
+
 @pytest.mark.parametrize(
     ("argv", "stop"),
     [
