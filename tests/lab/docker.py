@@ -31,7 +31,9 @@ def start_docker(name: str, space: Space, *, network: int) -> ContainerEngine:
     url = f"unix://{folder}/api.sock"
     space.open()
     _make_bridge(network)
-    service = Service(space, ("dockerd", *_flags(folder, network, url, cdi=space.root is not None)), url)
+    argv = ("dockerd", *_flags(folder, network, url, cdi=space.root is not None))
+    # Its containerd dies with it; where nobody reaps, docker 20 takes that for alive.
+    service = Service(space, argv, url, stale=folder / "exec/containerd/containerd.pid")
     service.start()
     enter = shlex.join(space.argv())
     program = write_program(

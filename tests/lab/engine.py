@@ -27,8 +27,9 @@ _LIBPOD: Final = "/v4.0.0/libpod"
 class Service:
     """The program that answers on an engine's socket: started, stopped, started again."""
 
-    def __init__(self, space: Space, argv: tuple[str, ...], url: str) -> None:
-        self._space, self._argv, self._url = space, argv, url
+    def __init__(self, space: Space, argv: tuple[str, ...], url: str, *, stale: Path | None = None) -> None:
+        """`stale` is a file that keeps it from starting after it was killed."""
+        self._space, self._argv, self._url, self._stale = space, argv, url, stale
         self._process: subprocess.Popen[bytes] | None = None
         self._socket = Path(url.removeprefix("unix://"))
         self._pid_file = space.folder / "service.pid"
@@ -39,6 +40,8 @@ class Service:
         if answers(self._url):
             return
         self._socket.unlink(missing_ok=True)
+        if self._stale is not None:
+            self._stale.unlink(missing_ok=True)
         process = self._process = self._space.start(self._argv, self.log)
         self._pid_file.write_text(str(process.pid))
         try:
@@ -123,8 +126,8 @@ class ContainerEngine:
     def remove_test_containers(self) -> None:
         """Remove every container of this engine, which has none but those of tests."""
         for container in self.containers():
-            grace = "&timeout=0" if self.runtime == "podman" else ""
-            self.ask("DELETE", f"/containers/{container['Id']}?force=true&v=true{grace}")
+            more = "volumes=true&timeout=0" if self.runtime == "podman" else "v=true"
+            self.ask("DELETE", f"/containers/{container['Id']}?force=true&{more}")
 
     def describe_containers(self) -> str:
         """For a failed test's report: each container's state and last lines."""
