@@ -129,6 +129,14 @@ _REFUSALS: Final = _rows(
         "nvidia-smi shows whether the driver of the GPU is loaded",
     ),
     (
+        r"exec(?:utable file)?:? [\"'`](?P<program>[^\"'`]*)[\"'`]:? (?:executable file )?"
+        r"(?:not found|stat .*: no such file|no such file)",
+        SpawnError,
+        lambda match: (
+            f"the image has no program '{match['program']}': correct what follows its name, or --entrypoint"
+        ),
+    ),
+    (
         r"(?:statfs|stat|lstat) (?P<path>/.+?): no such file|bind source path does not exist: (?P<bind>/.+)",
         SpawnError,
         lambda match: f"make {match['path'] or match['bind']}, or correct the mount that names it",
@@ -137,14 +145,6 @@ _REFUSALS: Final = _rows(
         r"address already in use|port is already allocated|bind for .* failed",
         SpawnError,
         "another program holds the port: end it, or publish on another one",
-    ),
-    (
-        r"exec(?:utable file)?:? [\"'`](?P<program>[^\"'`]*)[\"'`]:? (?:executable file )?"
-        r"(?:not found|stat .*: no such file|no such file)",
-        SpawnError,
-        lambda match: (
-            f"the image has no program '{match['program']}': correct what follows its name, or --entrypoint"
-        ),
     ),
     (
         r"exec: \"[^\"]*\": (?:permission denied|is a directory)|"

@@ -31,10 +31,12 @@ def _blocked(address: Address, obstacle: Obstacle) -> RuntimeUnavailableError:
 
 
 def _reason(error: BaseException) -> str:
+    from urllib3.exceptions import ProtocolError
+
     chain = list(_chain(error))
     if any(isinstance(one, TimeoutError) for one in chain):
         return "it took too long"
-    if any(isinstance(one, ConnectionError | EOFError) for one in chain):
+    if any(isinstance(one, ConnectionError | EOFError | ProtocolError) for one in chain):
         return "it hung up"
     return f"the connection broke: {chain[0]}"
 
