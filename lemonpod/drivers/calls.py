@@ -223,6 +223,7 @@ def _send(
     import requests
 
     session = client.session
+    session.close()  # as a pool of connections: one that is there already would not be watched
     asked = requests.Request(method, client.root + path, params=query, headers=dict(headers or {}))
     request = session.prepare_request(asked)
     _watch(session, request, line)

@@ -38,7 +38,7 @@ def _reason(error: BaseException) -> str:
         return "it took too long"
     if any(isinstance(one, ConnectionError | EOFError | ProtocolError) for one in chain):
         return "it hung up"
-    return f"the connection broke: {chain[0]}"
+    return f"the connection broke: {chain[-1]}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

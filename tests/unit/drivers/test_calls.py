@@ -27,11 +27,14 @@ def whole(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
-    """Answers `GET /version` as an engine does, and all else by `answer`."""
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Answers `GET /version` as an engine does, and all else by `answer`; on a path, or on loopback."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path), _Connection)
+    def __init__(self, path: Path | None) -> None:
+        if path is not None:
+            self.address_family = socket.AF_UNIX
+        super().__init__(("127.0.0.1", 0) if path is None else str(path), _Connection)  # type: ignore[arg-type]
+        self.url = f"unix://{path}" if path else f"tcp://127.0.0.1:{self.server_address[1]}"
         self.answer: Answer = self.silence
         self.asked: list[str] = []
         self.waiting = threading.Event()
@@ -55,9 +58,9 @@ class _Connection(socketserver.StreamRequestHandler):
                 self.server.answer(line, self.request)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "api.sock") as server:
+@pytest.fixture(params=["unix", "tcp"])
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    with Server(tmp_path / "api.sock" if request.param == "unix" else None) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -66,8 +69,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(params=[PodmanRuntime, DockerRuntime], ids=["podman", "docker"])
-def runtime(server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ApiRuntime]:
-    runtime: ApiRuntime = request.param(Address(f"unix://{tmp_path}/api.sock", "--url"))
+def runtime(server: Server, request: pytest.FixtureRequest) -> Iterator[ApiRuntime]:
+    runtime: ApiRuntime = request.param(Address(server.url, "--url"))
     yield runtime
     runtime.close()
 
@@ -97,7 +100,7 @@ def test_an_answer_that_is_cut_says_nothing_of_containers(
         lambda: runtime.remove("x"),
         lambda: runtime.containers({}),
     ):
-        with pytest.raises(RuntimeUnavailableError, match=r"api\.sock .*hung up"):
+        with pytest.raises(RuntimeUnavailableError, match=r"--url.*hung up"):
             ask()
 
 
