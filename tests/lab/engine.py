@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias
+
+import psutil
 
 from tests.lab.api import answers, ask
 from tests.lab.errors import LabError
@@ -21,6 +24,7 @@ TEST_PREFIX: Final = "lemonpod-test-"
 """Of the names of containers that tests make."""
 
 _LOG_TAIL: Final = 3000
+_END_TIMEOUT: Final = 20
 _LIBPOD: Final = "/v4.0.0/libpod"
 
 
@@ -55,9 +59,15 @@ class Service:
         """End it, not its containers; the engine does not answer until it is started again."""
         pid = self._process.pid if self._process else int(self._pid_file.read_text())
         try:
-            os.kill(pid, number)
-        except ProcessLookupError:
+            service = psutil.Process(pid)
+            # Rootless podman answers from a second process, and the first may die without a word to it.
+            same = [one for one in service.children() if one.cmdline() == service.cmdline()]
+        except psutil.NoSuchProcess:
             return
+        for one in (service, *same):
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
+        psutil.wait_procs(same, timeout=_END_TIMEOUT)
         wait_until(lambda: not self._runs(pid), f"the end of {self._argv}")
         self._socket.unlink(missing_ok=True)
 
