@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -88,7 +89,7 @@ class PodmanService:
             process.terminate()
             keeper.join(END_TIMEOUT)
             if keeper.is_alive():
-                process.kill()
+                self._kill()
                 keeper.join(END_TIMEOUT)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -96,8 +97,10 @@ class PodmanService:
         return self._process is not None and self._process.poll() is None
 
     def _kill(self) -> None:
+        """All of it: the service is the only one in its session."""
         if self._process is not None:
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _start(self) -> None:
         self._socket.unlink(missing_ok=True)

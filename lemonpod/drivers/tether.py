@@ -1,17 +1,56 @@
 """Runs a program that ends when the thread that started it does: `python tether.py PARENT PROGRAM ARG…`.
 
-A file to be run, not imported: the request to be signalled (PR_SET_PDEATHSIG, prctl(2)) survives an exec, and
-asking for it between fork and exec may deadlock in a program with threads.
+A file to be run, not imported. It stays, as the parent of the program: a rootless podman is two processes of
+the same command line, the second one in a user namespace, and ending the first leaves the second.
 """
 
 import ctypes
 import os
 import signal
 import sys
+from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 
-if __name__ == "__main__":
+
+def main() -> int:
+    """The exit code of the program."""
+    parent, program = int(sys.argv[1]), sys.argv[2:]
+    pid = os.posix_spawnp(program[0], program, os.environ)
+
+    def end(*_: int | FrameType | None) -> None:
+        for one in (*_heirs(pid), pid):
+            try:
+                os.kill(one, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+
+    signal.signal(signal.SIGTERM, end)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() == int(sys.argv[1]):  # else it has ended before we asked
-        os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606
+    if os.getppid() != parent:  # it has ended before we asked to be told
+        end()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _heirs(pid: int) -> list[int]:
+    """The children of a process that run its own command line."""
+    line = _read(f"/proc/{pid}/cmdline")
+    found = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [one for one in found if _parent(one) == pid and _read(f"/proc/{one}/cmdline") == line]
+
+
+def _parent(pid: int) -> int | None:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()  # a name may hold anything
+    return int(fields[1]) if fields else None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
