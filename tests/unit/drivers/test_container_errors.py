@@ -1,4 +1,4 @@
-"""What podman 4.3 and 5.4, docker 20.10 and 26.1 and registries were heard to say, and what it is to us."""
+"""What container engines and registries say, most of it as it was heard, and what it is to us."""
 
 from __future__ import annotations
 
