@@ -15,6 +15,7 @@ from lemonpod.gateway.engines_api import driver_of
 from lemonpod.gateway.load_stream import progress_json
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.secrets import without_secrets
 
 _TYPES: Final = {
     Mode.CHAT: "llm",
@@ -91,7 +92,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "device": plan.device if plan else None,
         "backend_url": f"{plan.endpoint.url}/v1" if plan else None,
         "pid": None if status.state is InstanceState.FAILED else status.pid,
-        "launch_command": list(plan.spec.argv) if plan else [],
+        "launch_command": without_secrets(plan.spec.argv) if plan else [],
         "status": state,
         "backend_alive": status.pid is not None and status.state is not InstanceState.FAILED,
         "backend_health": condition,

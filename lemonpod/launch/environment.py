@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Final
+
+from lemonpod.launch.secrets import is_secret
 
 MARKER: Final = "LEMONPOD_ENGINE"
 """Holds `<run>/<number>` in every engine and all it starts, so that none is lost by detaching itself."""
@@ -61,7 +62,6 @@ INHERITED: Final = frozenset(
 )
 INHERITED_PREFIXES: Final = ("LC_",)
 
-_SECRET: Final = re.compile("API_KEY|TOKEN|SECRET|PASS|AUTH", re.IGNORECASE)
 _NOT_SET: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -84,4 +84,4 @@ def inheritable(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _may_inherit(name: str) -> bool:
     listed = name in INHERITED or name.startswith(INHERITED_PREFIXES)
-    return listed and not _SECRET.search(name)
+    return listed and not is_secret(name)

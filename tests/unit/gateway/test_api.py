@@ -106,6 +106,18 @@ async def test_health_of_a_loaded_model(start: Starter) -> None:
     }
 
 
+async def test_health_tells_no_secret_of_a_command_line(start: Starter) -> None:
+    args = ["--port", "{port}", "--api-key", "s3cret", "-e", "HF_TOKEN=s3cret", "--max-tokens", "8"]
+    world = await start(answer, platforms={"linux": {"cpu": {"command": "/opt/engine", "args": args}}})
+    await world.post("/v1/load", {"model_name": "m"})
+
+    reply = await world.get("/v1/health")
+
+    command = reply.json["all_models_loaded"][0]["launch_command"]
+    assert command[3:] == ["--api-key", "…", "-e", "HF_TOKEN=…", "--max-tokens", "8"]
+    assert "s3cret" in world.driver.engines[0].plan.spec.argv
+
+
 async def test_health_tells_the_most_recently_used(start: Starter) -> None:
     world = await start(answer, models={"n": MODEL})
     for model in ("m", "n", "m"):
