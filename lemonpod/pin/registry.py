@@ -28,6 +28,8 @@ _MANIFESTS: Final = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
+_SCHEMA_VERSION: Final = 2
+"""Of every manifest and index whose digest is the hash of all its bytes."""
 _ACCEPT: Final = ", ".join((*_INDEXES, *_MANIFESTS))
 
 
@@ -42,20 +44,22 @@ class Registry:
     def digest(self, image: ImageRef) -> str:
         named = self._manifest("HEAD", image).headers.get("Docker-Content-Digest", "")
         if not is_digest(named):
-            named = _hashed(self._manifest("GET", image).body, image)
+            body = self._manifest("GET", image).body
+            _parsed(body, image)
+            named = _hashed(body, image)
         if image.digest not in (None, named):
             raise DigestError(f"{image.registry} answers '{image}' with another digest, {shown(named)}")
         return named
 
     def includes(self, image: ImageRef, digest: str) -> bool:
-        answer = self._manifest("GET", replace(image, digest=None))
-        if digest == _hashed(answer.body, replace(image, digest=digest)):
+        body = self._manifest("GET", replace(image, digest=None)).body
+        manifests = _parsed(body, image).get("manifests") or ()  # of an index; none of a manifest
+        if digest == _hashed(body, replace(image, digest=digest)):
             return True
         try:
-            manifests = json.loads(answer.body).get("manifests", ())  # of an index; none of a manifest
             return any(one.get("digest") == digest for one in manifests)
-        except (ValueError, AttributeError, TypeError):
-            raise DigestError(f"{image.registry} answers something else than a manifest") from None
+        except (AttributeError, TypeError):
+            raise _no_manifest(image) from None
 
     def _manifest(self, method: str, image: ImageRef) -> Answer:
         registry = image.registry or DOCKER_HUB
@@ -153,6 +157,21 @@ def _status(answer: Answer) -> str:
     except (ValueError, KeyError, IndexError, TypeError):
         words = ""
     return f"HTTP status {answer.status}{words}"
+
+
+def _parsed(body: bytes, image: ImageRef) -> dict[str, Any]:
+    """The manifest or index that `body` is; a web server answers any path with some page of its own."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _no_manifest(image) from None
+    if not isinstance(document, dict) or document.get("schemaVersion") != _SCHEMA_VERSION:
+        raise _no_manifest(image)
+    return document
+
+
+def _no_manifest(image: ImageRef) -> DigestError:
+    return DigestError(f"{image.registry} answers something else than a manifest")
 
 
 def _hashed(body: bytes, image: ImageRef) -> str:

@@ -69,10 +69,21 @@ def test_a_tag_is_asked_for_by_its_head_alone(registry: StandIn) -> None:
 def test_without_a_usable_digest_header_the_manifest_is_hashed(
     registry: StandIn, headers: dict[str, str]
 ) -> None:
-    registry.answer = lambda asked: Reply(headers=headers, body=b"{}")
+    body = b'{"schemaVersion": 2}'
+    registry.answer = lambda asked: Reply(headers=headers, body=body)
 
-    assert client().digest(image(registry)) == "sha256:" + hashlib.sha256(b"{}").hexdigest()
+    assert client().digest(image(registry)) == "sha256:" + hashlib.sha256(body).hexdigest()
     assert [asked.method for asked in registry.asked] == ["HEAD", "GET"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>hello</html>", b"{}", b"[1]", b"\0", b'{"schemaVersion": {}}', b"[" * 100_000]
+)
+def test_what_is_no_manifest_is_not_hashed(registry: StandIn, body: bytes) -> None:
+    registry.answer = lambda asked: Reply(body=body)
+
+    with pytest.raises(DigestError, match="something else than a manifest"):
+        client().digest(image(registry))
 
 
 def test_a_digest_is_answered_with_itself_or_refused(registry: StandIn) -> None:
@@ -84,14 +95,14 @@ def test_a_digest_is_answered_with_itself_or_refused(registry: StandIn) -> None:
 
 
 def test_an_index_includes_itself_and_its_manifests(registry: StandIn) -> None:  # C09
-    body = json.dumps({"manifests": [{"digest": DIGEST}]}).encode()
+    body = json.dumps({"schemaVersion": 2, "manifests": [{"digest": DIGEST}]}).encode()
     registry.answer = lambda asked: Reply(body=body)
     own = "sha256:" + hashlib.sha256(body).hexdigest()
 
     assert client().includes(image(registry), DIGEST)
     assert client().includes(image(registry), own)
     assert not client().includes(image(registry), OTHER)
-    registry.answer = lambda asked: Reply(body=b"[]")
+    registry.answer = lambda asked: Reply(body=b'{"schemaVersion": 2, "manifests": [1]}')
     with pytest.raises(DigestError, match="something else than a manifest"):
         client().includes(image(registry), OTHER)
 
