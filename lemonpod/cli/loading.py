@@ -72,18 +72,16 @@ def _bar(console: Any, text: str) -> Iterator[Show]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
     measures = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
     with Progress(*columns, *measures, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=None)
+        task = bar.add_task(text)
 
         def show(progress: Mapping[str, Any] | None) -> None:
-            if progress is None:
-                bar.update(task, description=text)
-                return
-            bar.update(
-                task,
-                description=printable(str(progress.get("text"))),
-                completed=progress.get("done_bytes") or 0,
-                total=progress.get("total_bytes"),
-            )
+            said: Mapping[str, Any] = {"text": text} if progress is None else progress
+            (job,) = bar.tasks
+            job.total = said.get("total_bytes")  # to `update` None means the total that there was
+            description, done = printable(str(said.get("text"))), said.get("done_bytes") or 0
+            bar.update(task, description=description, completed=done)
+
+        show(None)
 
         yield show
 

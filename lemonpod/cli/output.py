@@ -6,9 +6,12 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from lemonpod.errors import Problem
+
+_NO_EDGE: Final = 1 << 20
+"""Characters of a line that is to stay one."""
 
 
 def print_json(value: Any) -> None:
@@ -44,7 +47,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         table.add_row(*(Text("-" if cell in (None, "") else printable(str(cell))) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=max(console.width, 400))
+        console = Console(highlight=False, width=_NO_EDGE)
     console.print(table)
 
 

@@ -58,3 +58,13 @@ def test_a_stream_without_its_end_is_no_success(
     port = answering(http(LOADING))
     assert run(["load", "m", "--port", port]) != 0
     assert "broke off" in capsys.readouterr().err
+
+
+def test_what_follows_a_pull_is_no_part_of_its_bar(
+    answering: Answering, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    port = answering(http(pulling(6) + LOADING + COMPLETE))
+    assert run(["load", "m", "--port", port]) == 0
+    last = capsys.readouterr().err.rpartition("Loading m")[2]
+    assert "0/? bytes" in last

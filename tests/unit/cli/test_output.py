@@ -98,3 +98,10 @@ def test_an_error_of_the_machine_is_no_bug(
 
     assert run(["list"]) == 3
     assert capsys.readouterr().err == "error: /disk/file: No space left on device\n"
+
+
+def test_where_no_terminal_ends_it_a_row_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["REASON", "FILE"], [("why " * 300, "a.json")], empty="")
+
+    _, row = capsys.readouterr().out.splitlines()
+    assert row.split() == ["why"] * 300 + ["a.json"]
