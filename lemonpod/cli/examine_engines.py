@@ -13,7 +13,7 @@ from typing import Any, Final
 from lemonpod.cli.check import Check
 from lemonpod.drivers.address import USUAL_PLACE, Address, OnlyByCliAddressError, addresses
 from lemonpod.drivers.ask import ask
-from lemonpod.drivers.reach import Obstacle, Way, nearest, reach
+from lemonpod.drivers.reach import Obstacle, Way, best_cure, reach
 from lemonpod.drivers.runtimes import Place
 from lemonpod.drivers.spawn import locate
 from lemonpod.errors import RuntimeUnavailableError, SpawnError
@@ -173,7 +173,7 @@ def _silent(place: Place, tried: tuple[Address, ...], obstacles: list[Obstacle],
         return Check(name=name, ok=True, found=found)
     absent = all(obstacle.kind is Way.NOTHING_THERE for obstacle in obstacles)
     installed = program or machine.program("dockerd")
-    fix = _INSTALL[runtime] if usual and absent and not installed else nearest(obstacles).cure
+    fix = _INSTALL[runtime] if usual and absent and not installed else best_cure(obstacles)
     return Check(name=name, ok=False, found=f"does not answer: {why}", fix=fix)
 
 

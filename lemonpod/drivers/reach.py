@@ -75,12 +75,13 @@ def first_reachable(places: Sequence[Address]) -> Address:
             return address
         obstacles.append(obstacle)
     tried = "; ".join(f"{place}: {why.reason}" for place, why in zip(places, obstacles, strict=True))
-    raise RuntimeUnavailableError(f"no container engine answers: {tried}", hint=nearest(obstacles).cure)
+    raise RuntimeUnavailableError(f"no container engine answers: {tried}", hint=best_cure(obstacles))
 
 
-def nearest(obstacles: Sequence[Obstacle]) -> Obstacle:
-    """The one that is best removed: of an engine that is there, else the first."""
-    return next((one for one in obstacles if one.kind is not Way.NOTHING_THERE), obstacles[0])
+def best_cure(obstacles: Sequence[Obstacle]) -> str:
+    """What to do about an engine that is there; else all that could be: which one is meant is unknown."""
+    there = [one.cure for one in obstacles if one.kind is not Way.NOTHING_THERE]
+    return there[0] if there else ", or ".join(dict.fromkeys(one.cure for one in obstacles))
 
 
 def _dial(url: str) -> None:

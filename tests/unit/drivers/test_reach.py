@@ -47,6 +47,20 @@ def test_a_port_with_a_listener_is_reached() -> None:
         assert reach(Address(f"https://127.0.0.1:{port}", "DOCKER_HOST")) is None
 
 
+def test_where_no_engine_is_either_may_be_meant(tmp_path: Path) -> None:  # C17
+    own = Address(f"unix://{tmp_path}/own", USUAL_PLACE, start="systemctl --user start docker")
+    systems = Address(f"unix://{tmp_path}/systems", USUAL_PLACE, start="sudo systemctl start docker")
+    with pytest.raises(RuntimeUnavailableError) as caught:
+        first_reachable([own, systems])
+    assert caught.value.hint == "systemctl --user start docker, or sudo systemctl start docker"
+
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(f"{tmp_path}/systems")
+    with pytest.raises(RuntimeUnavailableError) as caught:
+        first_reachable([own, systems])
+    assert caught.value.hint == "sudo systemctl start docker"
+
+
 @pytest.mark.parametrize("name", ["none", "none/below", "file/below"])
 def test_no_socket(tmp_path: Path, name: str) -> None:  # C17
     (tmp_path / "file").touch()
