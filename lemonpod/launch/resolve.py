@@ -185,13 +185,19 @@ def _args_note(render: Renderer, values: Mapping[str, Resolved]) -> Iterator[str
 
 
 def _mount_note(request: LaunchRequest, values: Mapping[str, Resolved]) -> Iterator[str]:
-    """A trap: what is relative to the cache is not found below the model's own folder."""
+    """Two traps: a container finds below a folder that it mounts only what lies below that folder."""
     main = request.files.get(MAIN)
     relative = values.keys() & {"{checkpoint_relative:main}", "{model_relative_path}"}
-    if "{model_dir}" not in values or not relative or main is None or main.path is None:
+    if not relative or main is None or main.path is None:
         return
-    if main.path.is_relative_to(request.settings.hf_cache):
+    cached = main.path.is_relative_to(request.settings.hf_cache)
+    if cached and "{model_dir}" in values:
         yield (
             f"{min(relative)} is relative to {{hf_cache}}, not to {{model_dir}}: a container that mounts "
             "{model_dir} does not find it there"
+        )
+    if not cached and "{hf_cache}" in values and "{model_dir}" not in values:
+        yield (
+            f"the model is outside {{hf_cache}}, and {min(relative)} is the name of its file: a container "
+            "that mounts {hf_cache} alone does not find it (mount {model_dir} too)"
         )

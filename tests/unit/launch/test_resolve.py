@@ -221,6 +221,15 @@ def test_a_path_relative_to_the_cache_below_the_models_folder_is_noted() -> None
     assert resolve(make_request(right)).notes == ()
 
 
+def test_a_model_outside_the_cache_that_alone_is_mounted_is_noted() -> None:
+    manifest = block_manifest("-v", "{hf_cache}:/models:ro", "/models/{checkpoint_relative:main}")
+    mine = {"main": checkpoint(path=Path("/mine/m.gguf"))}
+    (note,) = resolve(make_request(manifest, files=mine)).notes
+    assert note.startswith("the model is outside {hf_cache}, and {checkpoint_relative:main} is the name of")
+    both = block_manifest("-v", "{hf_cache}:/c", "-v", "{model_dir}:/m", "/m/{checkpoint_relative:main}")
+    assert resolve(make_request(both, files=mine)).notes == ()
+
+
 # The digest
 
 
