@@ -20,24 +20,23 @@ from lemonpod.launch.argv.values import Caller
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.environment import inheritable
 from lemonpod.launch.mode import model_mode
+from lemonpod.launch.notes import env_notes, notes
 from lemonpod.launch.options import Options, effective_options
 from lemonpod.launch.pinned import require_pinned
 from lemonpod.launch.plan import (
     ContainerLaunch,
     LaunchPlan,
     ProcessSpec,
-    Resolved,
     StopCommand,
     TcpEndpoint,
     describe,
 )
-from lemonpod.launch.render import CUSTOM_ARGS, Renderer, within
+from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
 from lemonpod.launch.started import started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
-from lemonpod.models.entry import MAIN
 
 # How a plan came to be, which two equal engines may differ in.
 _EXPLANATION: Final = frozenset({"digest", "notes", "overrides", "selection", "values"})
@@ -101,7 +100,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             selection=selection.lines,
             by_cli=by_cli,
             overrides=MappingProxyType(dict(request.overrides)),
-            notes=(*options.notes, *_args_note(render, values), *_mount_note(request, values)),
+            notes=(*options.notes, *notes(request, render, values), *env_notes(argv, caller.env)),
             digest="",
         )
 
@@ -175,29 +174,3 @@ def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[
     stop = [block.stop_command, *(block.stop_command_args or ())]
     rest = [*block.env.values(), block.working_dir, *stop]
     yield from (t for t in chain(single, *enabled, rest) if t is not None)
-
-
-def _args_note(render: Renderer, values: Mapping[str, Resolved]) -> Iterator[str]:
-    if render.custom_args and str(CUSTOM_ARGS) not in values:
-        yield (
-            f"option 'args' of {render.custom_origin} is ignored: the manifest has no argument {CUSTOM_ARGS}"
-        )
-
-
-def _mount_note(request: LaunchRequest, values: Mapping[str, Resolved]) -> Iterator[str]:
-    """Two traps: a container finds below a folder that it mounts only what lies below that folder."""
-    main = request.files.get(MAIN)
-    relative = values.keys() & {"{checkpoint_relative:main}", "{model_relative_path}"}
-    if not relative or main is None or main.path is None:
-        return
-    cached = main.path.is_relative_to(request.settings.hf_cache)
-    if cached and "{model_dir}" in values:
-        yield (
-            f"{min(relative)} is relative to {{hf_cache}}, not to {{model_dir}}: a container that mounts "
-            "{model_dir} does not find it there"
-        )
-    if not cached and "{hf_cache}" in values and "{model_dir}" not in values:
-        yield (
-            f"the model is outside {{hf_cache}}, and {min(relative)} is the name of its file: a container "
-            "that mounts {hf_cache} alone does not find it (mount {model_dir} too)"
-        )

@@ -230,6 +230,20 @@ def test_a_model_outside_the_cache_that_alone_is_mounted_is_noted() -> None:
     assert resolve(make_request(both, files=mine)).notes == ()
 
 
+# Variables that are to be inherited
+
+
+def test_a_variable_that_nobody_hands_on_is_noted() -> None:
+    args = ("run", "-e", "HF_TOKEN", "-e", "A=1", "-e", "HOME", "-e", "LC_*", "localhost/x")
+    given = {"env": {"HF_TOKEN": "s3cret", "HOME": "/h"}}
+    (note,) = resolve(make_request(block_manifest(*args, command="podman"), **given)).notes
+    assert note.startswith("'--env HF_TOKEN' gives the container nothing")
+    named = block_manifest(*args, command="podman", env={"HF_TOKEN": "t"})
+    assert resolve(make_request(named, **given)).notes == ()
+    engine = block_manifest("-e", "HF_TOKEN")
+    assert resolve(make_request(engine, **given)).notes == ()
+
+
 # The digest
 
 
