@@ -69,10 +69,14 @@ _ACCEPTED_KEYS: Final = frozenset(
     }
 )
 # With zero these would ask without a pause, or give nobody the time to answer.
+_KINDS: Final[Mapping[Any, str]] = MappingProxyType(
+    {bool: "true or false", int: "an integer", float: "a number"}
+)
 _ABOVE_ZERO: Final = frozenset(
     {
         "body_timeout",
         "connect_timeout",
+        "pull_timeout",
         "stop_command_timeout",
         "watchdog_interval",
         "watchdog_max_failures",
@@ -297,10 +301,10 @@ def _override(settings: _AnySettings, given: Mapping[str, Any], where: object) -
             chosen[name] = kind(value)
             continue
         accepted = (int, float) if kind is float else kind
-        if kind not in (bool, int, float):
+        if kind not in _KINDS:
             raise ConfigError(f"{where}: lemonpod.{name} cannot be set in a file")
         if not isinstance(value, accepted) or isinstance(value, bool) is not (kind is bool):
-            raise ConfigError(f"{where}: lemonpod.{name} must be a {kind.__name__}, not {value!r}")
+            raise ConfigError(f"{where}: lemonpod.{name} must be {_KINDS[kind]}, not {value!r}")
         if kind is not bool and value < 0:
             raise ConfigError(f"{where}: lemonpod.{name} must not be negative, it is {value}")
         if kind is not bool and value == 0 and name in _ABOVE_ZERO:
@@ -324,5 +328,5 @@ def _watchdog(environ: Mapping[str, str]) -> dict[str, bool | int | float]:
                 else types[name](text)
             )
         except (KeyError, ValueError):
-            raise ConfigError(f"{variable} must be a {types[name].__name__}, not {text!r}") from None
+            raise ConfigError(f"{variable} must be {_KINDS[types[name]]}, not {text!r}") from None
     return found

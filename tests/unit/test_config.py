@@ -79,11 +79,13 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"port": 70000}, "port must be between 0 and 65535"),
         ({"log_level": "loud"}, "log_level must be one of"),
         ({"lemonpod": {"stop_graze": 1}}, "unknown key 'stop_graze' (did you mean 'stop_grace'?)"),
-        ({"lemonpod": {"stop_grace": "5"}}, "lemonpod.stop_grace must be a float, not '5'"),
-        ({"lemonpod": {"watchdog": 1}}, "lemonpod.watchdog must be a bool, not 1"),
+        ({"lemonpod": {"stop_grace": "5"}}, "lemonpod.stop_grace must be a number, not '5'"),
+        ({"lemonpod": {"watchdog": 1}}, "lemonpod.watchdog must be true or false, not 1"),
         ({"lemonpod": {"stop_grace": -1}}, "must not be negative"),
         ({"lemonpod": {"first_port": 9000}}, "9000 to 8999 is no range of ports"),
         ({"lemonpod": {"first_port": 0}}, "0 to 8999 is no range of ports"),
+        ({"lemonpod": {"first_port": 1.5}}, "lemonpod.first_port must be an integer, not 1.5"),
+        ({"lemonpod": {"pull_timeout": 0}}, "lemonpod.pull_timeout must be above zero"),
         ({"lemonpod": {"watchdog_interval": 0}}, "lemonpod.watchdog_interval must be above zero"),
         ({"lemonpod": {"api_key": "k"}}, "lemonpod.api_key cannot be set in a file"),
         ({"lemonpd": {"first_port": 9000}}, "unknown key 'lemonpd' (did you mean 'lemonpod'?)"),
@@ -161,7 +163,7 @@ def test_the_watchdog_listens_to_lemonades_variables(tmp_path: Path) -> None:
     ) == (False, 5, 0.5)
     with pytest.raises(ConfigError, match="watchdog_interval must be a number of seconds, it is nan"):
         load(tmp_path, environ={"LEMONADE_BACKEND_WATCHDOG_POLL_SECONDS": "nan"})
-    with pytest.raises(ConfigError, match="LEMONADE_BACKEND_WATCHDOG must be a bool"):
+    with pytest.raises(ConfigError, match="LEMONADE_BACKEND_WATCHDOG must be true or false"):
         load(tmp_path, environ={"LEMONADE_BACKEND_WATCHDOG": "maybe"})
 
 
