@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lemonpod.contract.parse import parse_manifest
+from lemonpod.drivers import labels
 from lemonpod.launch.plan import ContainerLaunch
 from lemonpod.launch.resolve import resolve
 from tests.unit.launch.requests import checkpoint, make_request
@@ -29,3 +30,8 @@ def test_its_manifest_runs_over_the_api_with_the_model_mounted(model: str) -> No
     assert named == [Path(model)]
     assert any(named[0].is_relative_to(target) and target == source for target, source in mounted.items())
     assert plan.notes == ()
+
+
+def test_every_label_is_named() -> None:
+    names = {value for name, value in vars(labels).items() if name.isupper()}
+    assert names == set(re.findall(r"`(lemonpod\.[a-z]+)`", PAGE))
