@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -18,24 +18,25 @@ from lemonpod.pin.source import DigestError, UnreachableError
 
 
 class LocalImages:
-    """Of podman and of docker, where the environment says or else at their usual places."""
+    """Those of some runtimes, where the environment says or else at their usual places."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], runtimes: Collection[Runtime]) -> None:
         self._environ = environ
+        self._runtimes = sorted(runtimes)
         self._home = Path(home_folder(environ) or "/nonexistent")
 
     def repo_digests(self, reference: str) -> tuple[str, ...] | None:
         """The image's names with digest, None if nobody has it; raises DigestError."""
         obstacles: list[str] = []
         found: list[tuple[str, ...]] = []
-        for runtime in Runtime:
+        for runtime in self._runtimes:
             try:
                 found += self._of(runtime, reference)
             except RuntimeUnavailableError as error:
                 obstacles.append(f"{runtime}: {error.message}")
             except EngineError as error:
                 raise DigestError(f"{runtime}: {error.message}", hint=error.hint) from error
-        if len(obstacles) == len(Runtime):
+        if len(obstacles) == len(self._runtimes):
             raise UnreachableError("; ".join(obstacles))
         return tuple(name for names in found for name in names) if found else None
 

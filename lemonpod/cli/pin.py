@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from lemonpod.cli.files import manifest_files
 from lemonpod.cli.output import print_json, print_table, spinner
 
 if TYPE_CHECKING:
+    from lemonpod.launch.container import Runtime
     from lemonpod.pin.scan import Scanned
     from lemonpod.pin.source import DigestSource
     from lemonpod.pin.verdicts import Outcome
@@ -69,9 +71,10 @@ def check(
     """
     from lemonpod.pin.verdicts import checked
 
-    source = _source(asked) if resolve else None
+    sources = _sources(asked) if resolve else None
     with spinner(_ASKING):
-        outcomes = [checked(one, source) for file in _scanned(manifests, every) for one in file.findings]
+        found = [one for file in _scanned(manifests, every) for one in file.findings]
+        outcomes = [checked(one, sources(one.runtimes) if sources else None) for one in found]
     _report(outcomes, format_)
 
 
@@ -89,10 +92,10 @@ def update(
     """
     from lemonpod.pin.update import update as update_file
 
-    source = _source(asked)
+    sources = _sources(asked)
     with spinner(_ASKING):
         files = _scanned(manifests, every)
-        outcomes = [one for file in files for one in update_file(file, source, write=not dry_run)]
+        outcomes = [one for file in files for one in update_file(file, sources, write=not dry_run)]
     _report(outcomes, format_, note="nothing was written" if dry_run else None)
 
 
@@ -109,9 +112,10 @@ def verify(
     """
     from lemonpod.pin.verdicts import verified
 
-    source = _source(asked)
+    sources = _sources(asked)
     with spinner(_ASKING):
-        outcomes = [verified(one, source) for file in _scanned(manifests, every) for one in file.findings]
+        found = [one for file in _scanned(manifests, every) for one in file.findings]
+        outcomes = [verified(one, sources(one.runtimes)) for one in found]
     _report(outcomes, format_)
 
 
@@ -126,7 +130,8 @@ def _scanned(manifests: list[Path] | None, every: bool) -> Iterable[Scanned]:
     return map(scan_file, files)
 
 
-def _source(asked: Asked) -> DigestSource:
+def _sources(asked: Asked) -> Callable[[frozenset[Runtime]], DigestSource]:
+    """Whom to ask for images of some runtimes: an engine's are only of that engine."""
     from lemonpod.cli.local_images import LocalImages
     from lemonpod.config import home_folder
     from lemonpod.pin.credentials import Credentials, credential_files
@@ -134,14 +139,19 @@ def _source(asked: Asked) -> DigestSource:
     from lemonpod.pin.source import EngineImages, FirstReached, Remembering
 
     registry = Registry(Credentials(credential_files(os.environ, home_folder(os.environ))))
-    engine = EngineImages(LocalImages(os.environ).repo_digests)
-    match asked:
-        case Asked.REGISTRY:
-            return Remembering(registry)
-        case Asked.ENGINE:
-            return Remembering(engine)
-        case Asked.AUTO:
-            return Remembering(FirstReached(registry, engine))
+
+    @cache
+    def source(runtimes: frozenset[Runtime]) -> DigestSource:
+        engines = EngineImages(LocalImages(os.environ, runtimes).repo_digests)
+        match asked:
+            case Asked.REGISTRY:
+                return Remembering(registry)
+            case Asked.ENGINE:
+                return Remembering(engines)
+            case Asked.AUTO:
+                return Remembering(FirstReached(registry, engines))
+
+    return source
 
 
 def _report(outcomes: Sequence[Outcome], format_: Format, *, note: str | None = None) -> None:

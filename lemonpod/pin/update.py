@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lemonpod.contract.image import parse_image
 from lemonpod.errors import ImageError
+from lemonpod.launch.container import Runtime
 from lemonpod.pin.edit import EditError, with_image
 from lemonpod.pin.replace import ReplaceError, replace_file
 from lemonpod.pin.scan import PinFinding, Scanned
@@ -13,11 +15,16 @@ from lemonpod.pin.source import DigestError, DigestSource
 from lemonpod.pin.verdicts import Outcome, Verdict, is_current, reference, unanswered, unreadable
 
 
-def update(scanned: Scanned, source: DigestSource, *, write: bool) -> list[Outcome]:
-    """Pin every image of one file that can be pinned, in one step; without `write` only tell."""
+def update(
+    scanned: Scanned, sources: Callable[[frozenset[Runtime]], DigestSource], *, write: bool
+) -> list[Outcome]:
+    """Pin every image of one file that can be pinned, in one step; without `write` only tell.
+
+    `sources` gives whom to ask for the images of some runtimes.
+    """
     data, outcomes = scanned.data, []
     for finding in scanned.findings:
-        outcome = _resolved(finding, source)
+        outcome = _resolved(finding, sources(finding.runtimes))
         if outcome.verdict is Verdict.CHANGED and finding.image is not None:
             new = _pinned(finding.image, outcome.resolved)
             try:

@@ -241,17 +241,18 @@ def test_an_engine_is_asked_for_what_it_has_pulled(
     """C09: it knows an image by the digests of its repository, and never by the image's id."""
     for variable, value in engine.env.items():
         monkeypatch.setenv(variable, value)
-    # Each engine is asked alone, whatever else this machine runs.
-    other = "DOCKER_HOST" if engine.runtime == "podman" else "CONTAINER_HOST"
-    monkeypatch.setenv(other, f"unix://{folder}/none.sock")
+    other, variable = (
+        ("docker", "DOCKER_HOST") if engine.runtime == "podman" else ("podman", "CONTAINER_HOST")
+    )
+    monkeypatch.setenv(variable, f"unix://{folder}/none.sock")
     name = f"{images.host}/pulled/{engine.name}"
     plain = images.push(f"pulled/{engine.name}", "plain", f"plain-{engine.name}")
     parts = [images.push(f"pulled/{engine.name}", f"part-{a}", f"{a}-{engine.name}") for a in "ab"]
     index = images.push_index(f"pulled/{engine.name}", "index", *parts)
 
-    def asked(command: str, image: str) -> tuple[int, str, str | None]:
+    def asked(command: str, image: str, *, of: str = engine.runtime) -> tuple[int, str, str | None]:
         file = folder / "x.json"
-        block = {"command": engine.runtime, "args": ["run", image]}
+        block = {"command": of, "args": ["run", image]}
         file.write_text(json.dumps(make_document(platforms={"linux": {"cpu": block}})))
         code, (one,) = pin(capsys, command, "--from", "engine", str(file))
         return code, one["verdict"], one["resolved"]
@@ -261,6 +262,7 @@ def test_an_engine_is_asked_for_what_it_has_pulled(
         engine.run_cli("pull", f"{name}:{tag}")
     try:
         assert asked("update", f"{name}:plain") == (0, "changed", plain)
+        assert asked("update", f"{name}:plain", of=other) == (3, "unknown", None)
         assert asked("verify", f"{name}:plain@{plain}") == (0, "current", plain)
         assert asked("verify", f"{name}@{index}") == (0, "current", index)
         assert asked("verify", f"{name}:plain@{STALE}") == (3, "unknown", None)

@@ -30,7 +30,7 @@ def manifest(folder: Path, image: str, *before: str, command: str = "podman") ->
 def updated(folder: Path, image: str, source: FakeDigests, **block: Any) -> tuple[Outcome, str]:
     """The outcome, and the image that stands in the file then."""
     file = manifest(folder, image, **block)
-    (outcome,) = update(scan_file(file), source, write=True)
+    (outcome,) = update(scan_file(file), lambda _: source, write=True)
     return outcome, json.loads(file.read_text())["platforms"]["linux"]["cpu"]["args"][1]
 
 
@@ -81,7 +81,7 @@ def test_what_is_not_written_says_why(tmp_path: Path, image: str, verdict: Verdi
 def test_the_rest_of_a_file_is_written_where_one_image_cannot_be(tmp_path: Path) -> None:
     file = manifest(tmp_path, FULL, "--mount", f"type=image,src={FULL},dst=/w")
 
-    mounted, run = update(scan_file(file), FakeDigests({FULL: NEW}), write=True)
+    mounted, run = update(scan_file(file), lambda _: FakeDigests({FULL: NEW}), write=True)
 
     assert (mounted.verdict, run.verdict) == (Verdict.REFUSED, Verdict.CHANGED)
     assert "part of the argument" in (mounted.problem or "")
@@ -92,7 +92,7 @@ def test_nothing_is_written_where_it_is_only_told(tmp_path: Path) -> None:
     file = manifest(tmp_path, FULL)
     before = file.read_bytes()
 
-    (outcome,) = update(scan_file(file), FakeDigests({FULL: NEW}), write=False)
+    (outcome,) = update(scan_file(file), lambda _: FakeDigests({FULL: NEW}), write=False)
 
     assert (outcome.verdict, outcome.resolved) == (Verdict.CHANGED, NEW)
     assert file.read_bytes() == before
@@ -103,7 +103,7 @@ def test_a_file_that_changes_while_somebody_is_asked_is_left(tmp_path: Path) -> 
     scanned = scan_file(file)
     file.write_text("{}")
 
-    (outcome,) = update(scanned, FakeDigests({FULL: NEW}), write=True)
+    (outcome,) = update(scanned, lambda _: FakeDigests({FULL: NEW}), write=True)
 
     assert (outcome.verdict, file.read_text()) == (Verdict.REFUSED, "{}")
     assert "changed meanwhile" in (outcome.problem or "")
