@@ -39,6 +39,14 @@ check:
 bench:
     python -m tests.bench.startup
 
+# From a load to a ready container, against the runtimes' own programs; needs root and apt.
+bench-containers *args:
+    python -m tests.bench.containers {{ args }}
+
+# The container engines that tests use, by hand: install, up, down, status, env.
+lab *args:
+    python -m tests.lab {{ args }}
+
 # Write the hash of an unreleased schema into its lock file.
 schema-lock:
     python -m lemonpod.contract.lock --refresh
