@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from lemonpod.drivers.container_errors import (
 )
 from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
 from lemonpod.drivers.streams import Demultiplexer, PullProgress, complaint, json_objects
+from lemonpod.drivers.versions import UNKNOWN, unmet, version_of, written
 from lemonpod.errors import EngineError, ImageError, PullError, SpawnError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
@@ -36,6 +38,8 @@ _REMOVAL_TIMEOUT: Final = 30.0
 _POLL_INTERVAL: Final = 0.05
 DOCKER_HUB: Final = "docker.io"
 _NO_LOG: Final = b"(the log driver of this container keeps no log to read)\n"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +64,13 @@ class ApiRuntime(ABC):
     """What the query of a removal calls the unnamed volumes."""
     at_once: ClassVar[Mapping[str, str]]
     """What it has to say for no stop signal, and no waiting."""
+    versioned: ClassVar[tuple[str, str]]
+    """Whose versions its features come with: for people, and in what it answers when asked."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._calls = Calls(address, self._connect)
+        self._version = UNKNOWN
 
     @abstractmethod
     def _connect(self) -> Client:
@@ -112,10 +119,15 @@ class ApiRuntime(ABC):
         self._check_pulled(reference, platform)
 
     def create(self, spec: ContainerSpec, labels: Mapping[str, str]) -> str:
+        named = f"the container {spec.name or f'of {spec.image}'}"
+        what = f"cannot create {named}"
+        self._check_version(spec, what)
         query, body = self._create_request(replace(spec, labels={**spec.labels, **labels}))
         answer = self._calls.ask("POST", "/containers/create", query=query, body=body, timeout=_SETUP_TIMEOUT)
-        what = f"cannot create the container {spec.name or f'of {spec.image}'}"
-        return str(accepted(answer, what, SpawnError).json()["Id"])
+        made = accepted(answer, what, SpawnError).json()
+        for warning in made.get("Warnings") or ():
+            log.warning("%s of %s: %s", self.program, named, warning)
+        return str(made["Id"])
 
     def start(self, container: str) -> None:
         answer = self._calls.ask("POST", f"{container_path(container)}/start", timeout=_SETUP_TIMEOUT)
@@ -212,6 +224,24 @@ class ApiRuntime(ABC):
         raise PullError(
             f"cannot pull {reference}: {reason}", hint="leave --platform out, or name another image"
         )
+
+    def _check_version(self, spec: ContainerSpec, what: str) -> None:
+        """Refuse what the engine would pass over in silence.
+
+        Its version is asked for by the first such thing, and by one that it seems too old for: an engine may
+        have been upgraded under us.
+        """
+        if unmet(spec, self._version) is None:
+            return
+        versioned, key = self.versioned
+        told = accepted(self._calls.ask("GET", "/version"), f"cannot ask {self.program} its version").json()
+        self._version = version_of(str(told.get(key) or ""))
+        if need := unmet(spec, self._version):
+            raise SpawnError(
+                f"{what}: '{need.flag}' needs {versioned} {written(need.version)}, "
+                f"and {written(self._version)}, which is here, passes over it in silence",
+                hint=f"upgrade {self.program}, or do without it",
+            )
 
     def _carry_out(self, stop: ContainerStop, container: str) -> None:
         method, path = "POST", f"{container_path(container)}/{stop.verb.value}"
