@@ -26,7 +26,7 @@ from lemonpod.drivers.container_errors import (
 )
 from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
 from lemonpod.drivers.streams import Demultiplexer, PullProgress, complaint, json_objects
-from lemonpod.drivers.versions import UNKNOWN, unmet, version_of, written
+from lemonpod.drivers.versions import Here, depends, here, unmet
 from lemonpod.errors import EngineError, ImageError, PullError, SpawnError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
@@ -64,13 +64,11 @@ class ApiRuntime(ABC):
     """What the query of a removal calls the unnamed volumes."""
     at_once: ClassVar[Mapping[str, str]]
     """What it has to say for no stop signal, and no waiting."""
-    versioned: ClassVar[tuple[str, str]]
-    """Whose versions its features come with: for people, and in what it answers when asked."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._calls = Calls(address, self._connect)
-        self._version = UNKNOWN
+        self._here: Here | None = None
 
     @abstractmethod
     def _connect(self) -> Client:
@@ -226,21 +224,19 @@ class ApiRuntime(ABC):
         )
 
     def _check_version(self, spec: ContainerSpec, what: str) -> None:
-        """Refuse what the engine would pass over in silence.
+        """Refuse what would be passed over in silence.
 
-        Its version is asked for by the first such thing, and by one that it seems too old for: an engine may
-        have been upgraded under us.
+        The version is asked for by the first spec that depends on it, and before a refusal again: an engine
+        may have been upgraded under us.
         """
-        if unmet(spec, self._version) is None:
+        if not depends(spec) or (self._here is not None and unmet(spec, self._here) is None):
             return
-        versioned, key = self.versioned
-        told = accepted(self._calls.ask("GET", "/version"), f"cannot ask {self.program} its version").json()
-        self._version = version_of(str(told.get(key) or ""))
-        if need := unmet(spec, self._version):
+        answer = self._calls.ask("GET", "/version")
+        self._here = here(self.program, accepted(answer, f"cannot ask {self.program} for its version").json())
+        if need := unmet(spec, self._here):
             raise SpawnError(
-                f"{what}: '{need.flag}' needs {versioned} {written(need.version)}, "
-                f"and {written(self._version)}, which is here, passes over it in silence",
-                hint=f"upgrade {self.program}, or do without it",
+                f"{what}: {self._here} would pass over '{need.flag}' in silence",
+                hint=need.hint(self._here.engine),
             )
 
     def _carry_out(self, stop: ContainerStop, container: str) -> None:

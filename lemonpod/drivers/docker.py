@@ -30,7 +30,6 @@ class DockerRuntime(ApiRuntime):
     forever = "-1"
     volumes = "v"
     at_once = MappingProxyType[str, str]({})
-    versioned = ("docker's API", "ApiVersion")
 
     def info(self) -> RuntimeInfo:
         what = "cannot ask docker about itself"

@@ -40,7 +40,6 @@ class PodmanRuntime(ApiRuntime):
     forever = str(2**31 - 1)
     volumes = "volumes"  # "v" is heard only by its imitation of docker
     at_once = MappingProxyType({"timeout": "0"})
-    versioned = ("podman", "Version")
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)

@@ -8,7 +8,7 @@ import pytest
 
 from lemonpod.drivers.address import Address
 from lemonpod.drivers.podman import PodmanRuntime
-from lemonpod.drivers.versions import UNKNOWN, Version, version_of
+from lemonpod.drivers.versions import Version, version_of
 from lemonpod.errors import SpawnError
 from tests.fakes.daemon import PODMAN, daemon
 from tests.unit.launch.argv.corpus import spec_of
@@ -16,7 +16,7 @@ from tests.unit.launch.argv.corpus import spec_of
 
 @pytest.mark.parametrize(
     ("text", "version"),
-    [("5.4.2", (5, 4, 2)), ("1.41", (1, 41)), ("4.10.0-rc1", (4, 10, 0)), ("dev", UNKNOWN), ("", UNKNOWN)],
+    [("5.4.2", (5, 4, 2)), ("1.41", (1, 41)), ("4.10.0-rc1", (4, 10, 0)), ("dev", ()), ("", ())],
 )
 def test_a_version_is_its_numbers(text: str, version: Version) -> None:
     assert version_of(text) == version
