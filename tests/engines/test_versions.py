@@ -66,6 +66,7 @@ def test_what_its_version_does_not_know(
     assert engine.containers() == []
 
 
+@pytest.mark.parametrize("engine", ["podman4", "podman5"], indirect=True)
 @pytest.mark.parametrize(
     "flags",
     [
