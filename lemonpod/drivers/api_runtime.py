@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from lemonpod.drivers.container_errors import (
 )
 from lemonpod.drivers.runtime import ContainerInfo, Halt, ImageInfo, Listed
 from lemonpod.drivers.streams import Demultiplexer, PullProgress, complaint, json_objects
+from lemonpod.drivers.versions import Here, depends, here, unmet
 from lemonpod.errors import EngineError, ImageError, PullError, SpawnError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
@@ -36,6 +38,8 @@ _REMOVAL_TIMEOUT: Final = 30.0
 _POLL_INTERVAL: Final = 0.05
 DOCKER_HUB: Final = "docker.io"
 _NO_LOG: Final = b"(the log driver of this container keeps no log to read)\n"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class ApiRuntime(ABC):
     def __init__(self, address: Address) -> None:
         self._address = address
         self._calls = Calls(address, self._connect)
+        self._here: Here | None = None
 
     @abstractmethod
     def _connect(self) -> Client:
@@ -112,10 +117,15 @@ class ApiRuntime(ABC):
         self._check_pulled(reference, platform)
 
     def create(self, spec: ContainerSpec, labels: Mapping[str, str]) -> str:
+        named = f"the container {spec.name or f'of {spec.image}'}"
+        what = f"cannot create {named}"
+        self._check_version(spec, what)
         query, body = self._create_request(replace(spec, labels={**spec.labels, **labels}))
         answer = self._calls.ask("POST", "/containers/create", query=query, body=body, timeout=_SETUP_TIMEOUT)
-        what = f"cannot create the container {spec.name or f'of {spec.image}'}"
-        return str(accepted(answer, what, SpawnError).json()["Id"])
+        made = accepted(answer, what, SpawnError).json()
+        for warning in made.get("Warnings") or ():
+            log.warning("%s of %s: %s", self.program, named, warning)
+        return str(made["Id"])
 
     def start(self, container: str) -> None:
         answer = self._calls.ask("POST", f"{container_path(container)}/start", timeout=_SETUP_TIMEOUT)
@@ -212,6 +222,22 @@ class ApiRuntime(ABC):
         raise PullError(
             f"cannot pull {reference}: {reason}", hint="leave --platform out, or name another image"
         )
+
+    def _check_version(self, spec: ContainerSpec, what: str) -> None:
+        """Refuse what would be passed over in silence.
+
+        The version is asked for by the first spec that depends on it, and before a refusal again: an engine
+        may have been upgraded under us.
+        """
+        if not depends(spec) or (self._here is not None and unmet(spec, self._here) is None):
+            return
+        answer = self._calls.ask("GET", "/version")
+        self._here = here(self.program, accepted(answer, f"cannot ask {self.program} for its version").json())
+        if need := unmet(spec, self._here):
+            raise SpawnError(
+                f"{what}: {self._here} would pass over '{need.flag}' in silence",
+                hint=need.hint(self._here.engine),
+            )
 
     def _carry_out(self, stop: ContainerStop, container: str) -> None:
         method, path = "POST", f"{container_path(container)}/{stop.verb.value}"

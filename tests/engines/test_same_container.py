@@ -44,6 +44,7 @@ FLAGS: Final = {
         -v /models:/models:U
         -v ./models:/models
         --mount type=bind,src=/models,dst=/models,ro
+        --mount type=bind,src=/models,dst=/models,rprivate
         --mount type=volume,src=models,dst=/models
         --mount type=tmpfs,dst=/scratch,tmpfs-size=1m
         --tmpfs /scratch:size=1m
@@ -64,6 +65,7 @@ FLAGS: Final = {
         --network host --ipc host --pid host
         --read-only
         --restart on-failure:3
+        --rm --restart on-failure
         --health-cmd true --health-interval 5s
         --stop-signal INT --stop-timeout 3
         --user 1000:1000 --workdir /www --hostname here

@@ -201,7 +201,7 @@ _CLIENT_ONLY: Final = (
     (_BOTH, "--detach-keys --sig-proxy", "how the program stays attached"),
     (_BOTH, "--quiet", "what the program prints"),
     (_BOTH, "--disable-content-trust", "which signatures docker asked for before it pulled"),
-    (_BOTH, "--kernel-memory", "no engine limits it any more"),
+    (_PODMAN, "--kernel-memory", "podman does not limit it any more"),
     (_BOTH, "--debug --log-level", "what the program logs"),
     (_PODMAN, "--cpu-profile --max-workers --memory-profile --noout --syslog --trace", "how it works itself"),
     (_BOTH, "--host --context", "which engine is asked"),
@@ -237,6 +237,7 @@ _BY_CLI: Final = (
     (_PODMAN, "--pod --init-ctr --requires", "it ties the container to others"),
     (_DOCKER, "--link --link-local-ip", _NOT_YET),
     (_DOCKER, "--mac-address", "engines before API 1.44 and after it want it in different places"),
+    (_DOCKER, "--kernel-memory", "engines before API 1.42 limit it, and those after it do not"),
     (_DOCKER, "--use-api-socket", "the program copies its credentials into the container"),
     (_DOCKER, "--cpu-count --cpu-percent --io-maxbandwidth --io-maxiops --isolation", "it is for Windows"),
     (_PODMAN, """

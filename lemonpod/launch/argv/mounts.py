@@ -22,12 +22,13 @@ from lemonpod.launch.argv.values import (
 )
 from lemonpod.launch.container import Mount, Runtime, Volume
 
-_CONSISTENCY: Final = frozenset({"consistent", "cached", "delegated"})
+_CONSISTENCY: Final = frozenset({"cached", "delegated"})  # which podman drops; docker hands all on
 _PROPAGATION: Final = frozenset({"shared", "slave", "private", "rshared", "rslave", "rprivate"})
-_PODMAN_OPTIONS: Final = _PROPAGATION | frozenset(
-    """
-    ro rw z Z U O idmap copy nocopy dev nodev exec noexec suid nosuid unbindable runbindable bind rbind
-    """.split()  # noqa: SIM905
+_UNBINDABLE: Final = frozenset({"unbindable", "runbindable"})
+_PODMAN_OPTIONS: Final = (
+    _PROPAGATION
+    | _UNBINDABLE
+    | frozenset("ro rw z Z U O idmap copy nocopy dev nodev exec noexec suid nosuid bind rbind".split())  # noqa: SIM905
 )
 _PODMAN_OPTIONS_WITH_VALUE: Final = ("upperdir=", "workdir=", "idmap=")
 _EXCLUSIVE: Final = (frozenset({"ro", "rw"}), frozenset({"z", "Z", "O"}))
@@ -38,11 +39,12 @@ _ELSEWHERE: Final = frozenset({"artifact", "glob", "devpts", "ramfs", "npipe", "
 """Types of mount that only some versions know, or that have no case that was compared."""
 _OTHER_OPTIONS: Final = frozenset(
     """
-    bind-recursive image-subpath subpath idmap consistency tmpcopyup glob title digest name dev exec suid
+    bind-recursive image-subpath subpath volume-subpath volume-opt idmap consistency tmpcopyup glob title
+    digest name dev exec suid no-dereference
     """.split()  # noqa: SIM905
 )
 """Options of which the same is true."""
-_LABELS: Final = frozenset({"z", "Z"})
+_LABELS: Final = frozenset({"z", "Z", "relabel"})
 """podman 5 takes them of every type of mount, podman 4 of binds."""
 
 
@@ -96,7 +98,10 @@ _COMMON: Final = MappingProxyType({word: word for word in ("rw", "U", "z", "Z", 
 _PODMAN: Final = MappingProxyType(
     {
         "bind": _Grammar(
-            MappingProxyType({**_COMMON, "chown": "U", "bind-nonrecursive": "bind"}),
+            MappingProxyType(
+                {**_COMMON, "chown": "U", "bind-nonrecursive": "bind"}
+                | {word: word for word in _PROPAGATION | _UNBINDABLE}
+            ),
             {"bind-propagation": ("", plain(_propagation)), "relabel": ("", plain(_relabel))},
         ),
         "volume": _Grammar({word: word for word in _COMMON if word not in {"z", "Z"}} | {"chown": "U"}, {}),
@@ -126,9 +131,10 @@ def volume(text: str, context: Context) -> Volume:
 
 def mount(text: str, context: Context) -> Mount:
     """Of `--mount`: `type=KIND,source=…,target=…,…`."""
-    given = [_key_and_value(field) for field in fields(text)]
     docker = context.runtime is Runtime.DOCKER
+    given = [_key_and_value(field, any_case=docker) for field in fields(text)]
     kind = dict(given).get("type") or ("volume" if docker else "")
+    kind = kind.lower() if docker else kind
     grammar = (_DOCKER if docker else _PODMAN).get(kind)
     if grammar is None:
         known = ", ".join(_DOCKER if docker else _PODMAN)
@@ -146,6 +152,8 @@ def mount(text: str, context: Context) -> Mount:
             options += _mount_option(key, value, grammar, context)
     if not target:
         raise Refused(f"names no target: '{shown(text)}'")
+    if kind == "tmpfs" and source and not docker:
+        raise Refused(f"takes no source for a tmpfs: '{shown(text)}'")
     if kind == "bind":
         source = _bind_source(source or ("" if docker else target), context)
     return Mount(kind=kind, source=source, target=_target(target, context), options=tuple(options))
@@ -157,9 +165,9 @@ def tmpfs(text: str, context: Context) -> tuple[str, str]:
     return _target(target, context), options
 
 
-def _key_and_value(field: str) -> tuple[str, str | None]:
+def _key_and_value(field: str, *, any_case: bool) -> tuple[str, str | None]:
     key, equals, value = field.partition("=")
-    return (key if key in {"U", "Z", "z"} else key.lower()), value if equals else None
+    return key.lower() if any_case else key, value if equals else None
 
 
 def _mount_option(key: str, value: str | None, grammar: _Grammar, context: Context) -> list[str]:

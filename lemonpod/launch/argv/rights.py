@@ -152,7 +152,8 @@ def ulimit(text: str, context: Context) -> Ulimit:
     name, equals, limits = text.partition("=")
     if not equals:
         raise Refused(f"takes NAME=SOFT[:HARD], not '{shown(text)}'")
-    if name.startswith("RLIMIT_") and context.runtime is Runtime.PODMAN:
+    plain = name.lower().removeprefix("rlimit_")
+    if name != plain and plain in _LIMITS and context.runtime is Runtime.PODMAN:
         raise OnlyByCli("podman 5 knows limits by the kernel's names, podman 4 does not")
     require(name, _LIMITS, "the limit")
     soft, colon, hard = limits.partition(":")
@@ -165,6 +166,8 @@ def ulimit(text: str, context: Context) -> Ulimit:
 
 def dns_server(text: str, context: Context) -> str:
     """Of `--dns`: an address, which docker's program checks."""
+    if text == "none" and context.runtime is Runtime.PODMAN:
+        raise OnlyByCli("that the image's own resolv.conf stays is said with another word in the API")
     if context.runtime is Runtime.DOCKER:
         try:
             ip_address(text.strip())

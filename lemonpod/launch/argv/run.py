@@ -22,6 +22,7 @@ from lemonpod.launch.container import (
     Namespace,
     Network,
     Platform,
+    Restart,
     Runtime,
     Stream,
 )
@@ -144,7 +145,10 @@ def _attachment(parts: Parts, command: ContainerCommand) -> None:
 
 def _life(parts: Parts, command: ContainerCommand) -> None:
     restart = parts.get("restart")
-    if parts.get("remove") and restart is not None and restart.policy != "no":
+    harmless = {None, Restart("no")} | (
+        {Restart("on-failure")} if command.runtime is Runtime.PODMAN else set()
+    )
+    if parts.get("remove") and restart not in harmless:
         raise _Conflict("remove", "and '--restart' exclude each other")
     if command.runtime is Runtime.DOCKER and parts.get("log_driver") == "none" and parts["log_options"]:
         raise _Conflict("log_options", "says nothing to a driver that keeps no log")

@@ -11,7 +11,7 @@ from lemonpod.drivers.podman_body import podman_create
 from lemonpod.errors import ArgvError, OnlyByCliError
 from lemonpod.launch.argv.flags import PROGRAM_FLAGS, SUBCOMMAND_FLAGS, Subcommand
 from lemonpod.launch.argv.meanings import MEANINGS
-from lemonpod.launch.container import PullPolicy, Runtime, as_json
+from lemonpod.launch.container import PullPolicy, Restart, Runtime, as_json
 from tests.unit.launch.argv.corpus import spec_of
 
 
@@ -51,6 +51,27 @@ def test_shared_memory_of_another_namespace_has_no_size() -> None:
     _, body = podman_create(spec_of("podman", "run", "--ipc=host", "--shm-size=1g", "img"))
 
     assert "shm_size" not in body
+
+
+def test_podman_restarts_after_a_failure_what_it_is_to_remove() -> None:
+    spec = spec_of("podman", "run", "--rm", "--restart", "on-failure", "img")
+
+    assert spec.remove
+    assert spec.restart == Restart("on-failure")
+
+
+def test_how_a_mount_spreads_is_one_word_of_podmans() -> None:
+    _, body = podman_create(spec_of("podman", "run", "--mount", "type=bind,src=/a,dst=/x,rslave,ro", "img"))
+
+    assert body["mounts"] == [
+        {"destination": "/x", "type": "bind", "source": "/a", "options": ["rslave", "ro"]}
+    ]
+
+
+def test_docker_reads_the_type_of_a_mount_in_any_case() -> None:
+    assert spec_of("docker", "run", "--mount", "Type=BIND,SRC=/a,dst=/x", "img") == spec_of(
+        "docker", "run", "--mount", "type=bind,src=/a,dst=/x", "img"
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,6 +128,11 @@ def test_what_a_spec_was_not_asked_for_is_not_shown() -> None:
         ("docker run --help img", 2, "'--help' prints help and starts nothing"),
         ("podman run --group-add keep-groups --group-add a img", 4, "'--group-add' takes no other group"),
         ("podman run --network host --ip 10.0.0.2 img", 4, "'--ip' does not go with this '--network'"),
+        ("podman run --rm --restart on-failure:3 img", 2, "'--rm' and '--restart' exclude each other"),
+        ("docker run --rm --restart on-failure img", 2, "'--rm' and '--restart' exclude each other"),
+        ("podman run --mount type=bind,SRC=/a,dst=/x img", 2, "'--mount' has no option 'SRC'"),
+        ("podman run --mount type=tmpfs,src=/a,dst=/x img", 2, "'--mount' takes no source for a tmpfs"),
+        ("podman run -v /a:/x:consistent img", 2, "'--volume' has no option 'consistent'"),
     ],
 )
 def test_a_refusal_names_flag_position_and_reason(argv: str, index: int, reason: str) -> None:
@@ -130,6 +156,13 @@ def test_a_refusal_names_flag_position_and_reason(argv: str, index: int, reason:
         ("podman run --health-interval 5s img", 2, "--health-interval"),
         ("podman run --userns auto:size=5 img", 2, "--userns"),
         ("podman run --ulimit host img", 2, "--ulimit"),
+        ("podman run --ulimit NOFILE=10 img", 2, "--ulimit"),
+        ("podman run --dns none img", 2, "--dns"),
+        ("podman run --mount type=volume,src=a,dst=/x,volume-subpath=b img", 2, "--mount"),
+        ("podman run --mount type=volume,src=a,dst=/x,volume-opt=o=uid=1 img", 2, "--mount"),
+        ("podman run --mount type=volume,src=a,dst=/x,relabel=shared img", 2, "--mount"),
+        ("podman run --mount type=bind,src=/a,dst=/x,no-dereference img", 2, "--mount"),
+        ("docker run --kernel-memory 1g img", 2, "--kernel-memory"),
         ("podman run oci:dir", 2, ""),
     ],
 )
