@@ -34,7 +34,7 @@ from lemonpod.launch.plan import (
 from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import select_block
-from lemonpod.launch.started import started_as, stopped_by
+from lemonpod.launch.started import implied_stop, started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
 
@@ -162,7 +162,7 @@ def _stop(
     own: Mapping[str, str],
 ) -> StopCommand | ContainerStop | None:
     if block.stop_command is None:
-        return None
+        return implied_stop(spec)
     command = render.stop_vector(block.stop_command, block.stop_command_args or ())
     return stopped_by(command, spec, env, own)
 

@@ -92,6 +92,28 @@ def stopped_by(
     return StopCommand(argv=tuple(stop))
 
 
+def implied_stop(spec: Spec) -> StopCommand | None:
+    """What ends a container that is run by its command line, where that names it.
+
+    It outlives the program that was started, and need not heed a signal that the program hands on.
+    """
+    if isinstance(spec, ContainerLaunch):
+        return None
+    try:
+        command = split(spec.argv)
+    except ArgvError:  # only the program knows what it is
+        return None
+    if command is None or not (name := command.value_of("--name")):
+        return None
+    words = (
+        *(*command.wrapper, command.program),
+        *(f"{option.name}={option.value}" for option in command.program_options),
+        *(("stop",) if command.is_on("--rm") else ("rm", "--force")),
+        name,
+    )
+    return StopCommand(argv=tuple(Template((word,)) for word in words))
+
+
 def _container(
     command: ContainerCommand,
     argv: tuple[str, ...],

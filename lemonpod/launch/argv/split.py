@@ -89,10 +89,14 @@ class ContainerCommand:
         """Whether podman or docker itself is started: no wrapper, and none that only talks like them."""
         return not self.wrapper and name_of(self.program) == self.runtime
 
-    def is_on(self, flag: str) -> bool:
-        """Whether a flag that takes no value is set; the last one counts."""
+    def value_of(self, flag: str) -> str | None:
+        """What a flag is given, the last one counts; None without it."""
         values = [option.value for option in self.options if option.name == flag]
-        return bool(values) and values[-1] in _TRUE
+        return values[-1] if values else None
+
+    def is_on(self, flag: str) -> bool:
+        """Whether a flag that takes no value is set."""
+        return self.value_of(flag) in _TRUE
 
 
 def split(argv: Sequence[str]) -> ContainerCommand | None:

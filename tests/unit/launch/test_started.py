@@ -62,6 +62,27 @@ def test_what_only_the_program_can_do_is_run_and_the_reason_is_kept(argv: tuple[
     assert known_only_by_cli(argv, ContainerDriving.AUTO) == plan.by_cli
 
 
+@pytest.mark.parametrize(
+    ("line", "stop"),
+    [
+        ("podman --root /x run --rm --name a-{port} i", "podman --root=/x stop a-8001"),
+        ("sudo -n docker run --name={recipe} i --name b", "sudo -n docker rm --force test-engine"),
+        ("podman run --rm --cidfile /x i", None),
+        ("podman run --rm --name a i", None),
+        ("engine --name a", None),
+    ],
+)
+def test_c01_what_outlives_its_program_is_stopped_by_its_name(line: str, stop: str | None) -> None:
+    plan = plan_of(*line.split())
+    assert describe(plan)["stop"] == (stop and stop.split())
+
+
+def test_a_stop_command_of_the_manifests_own_comes_first() -> None:
+    argv = ("podman", "--root", "/x", "run", "--name", "a", "i")
+    plan = plan_of(*argv, stop_command="/bin/true")
+    assert describe(plan)["stop"] == ["/bin/true"]
+
+
 @pytest.mark.parametrize("argv", [("podman-wrapper",), ("/opt/podman/engine",), ("env", "engine", "podman")])
 def test_other_commands_are_processes(argv: tuple[str, ...]) -> None:
     plan = plan_of(*argv)
