@@ -14,9 +14,11 @@ from lemonpod.launch.argv.run import check_sayable, container_spec
 from lemonpod.launch.argv.split import PROGRAMS, ContainerCommand, split
 from lemonpod.launch.argv.stop import ContainerStop, container_stop
 from lemonpod.launch.argv.values import Caller
+from lemonpod.launch.container import Runtime
 from lemonpod.launch.plan import ContainerLaunch, ProcessSpec, StopCommand
 
 _CHOSEN: Final = "'container_driver' is 'cli'"
+_GRACE: Final = ("-t", "5")  # both take ten seconds by themselves, and a server that ends has no more
 _NOT_RUN: Final = "it is no 'run' or 'create'"
 
 Spec: TypeAlias = ProcessSpec | ContainerLaunch
@@ -108,10 +110,17 @@ def implied_stop(spec: Spec) -> StopCommand | None:
     words = (
         *(*command.wrapper, command.program),
         *(f"{option.name}={option.value}" for option in command.program_options),
-        *(("stop",) if command.is_on("--rm") else ("rm", "--force")),
+        *_ending(command),
         name,
     )
     return StopCommand(argv=tuple(Template((word,)) for word in words))
+
+
+def _ending(command: ContainerCommand) -> tuple[str, ...]:
+    """Docker kills at once what it is to remove."""
+    if command.is_on("--rm"):
+        return ("stop", *_GRACE)
+    return ("rm", "--force", *(_GRACE if command.runtime is Runtime.PODMAN else ()))
 
 
 def _container(
