@@ -117,10 +117,11 @@ def implied_stop(spec: Spec) -> StopCommand | None:
 
 
 def _ending(command: ContainerCommand) -> tuple[str, ...]:
-    """Docker kills at once what it is to remove."""
+    """Docker kills at once what it is to remove, and takes no grace for it."""
+    grace = _GRACE if command.value_of("--stop-timeout") is None else ()
     if command.is_on("--rm"):
-        return ("stop", *_GRACE)
-    return ("rm", "--force", *(_GRACE if command.runtime is Runtime.PODMAN else ()))
+        return ("stop", *grace)
+    return ("rm", "--force", *(grace if command.runtime is Runtime.PODMAN else ()))
 
 
 def _container(

@@ -68,6 +68,7 @@ def test_what_only_the_program_can_do_is_run_and_the_reason_is_kept(argv: tuple[
         ("podman --root /x run --rm --name a-{port} i", "podman --root=/x stop -t 5 a-8001"),
         ("sudo -n docker run --name={recipe} i --name b", "sudo -n docker rm --force test-engine"),
         ("podman --root /x run --name a i", "podman --root=/x rm --force -t 5 a"),
+        ("docker run --rm --name a --cidfile /x --stop-timeout 9 i", "docker stop a"),
         ("podman run --rm --cidfile /x i", None),
         ("podman run --rm --name a i", None),
         ("engine --name a", None),
