@@ -75,6 +75,8 @@ class Watch:
                     await self._silence(error)
                     self._output.follow()
             await self._output.complete()
+            if info is not None and not self.wanted and await self._was_removed():
+                info = None
             if not self.exited.done():
                 self.exited.set_result(exit_status(info, wanted=self.wanted))
         except Exception as error:
@@ -127,6 +129,13 @@ class Watch:
 
     async def _inspect(self) -> ContainerInfo | None:
         return await self._link.call(lambda runtime: runtime.inspect(self._container))
+
+    async def _was_removed(self) -> bool:
+        """Who removes a running container has it killed first: that alone would look like a crash."""
+        try:
+            return await self._inspect() is None
+        except EngineError:
+            return False
 
     async def _silence(self, error: RuntimeUnavailableError) -> None:
         """Return when the runtime answers again: what it runs is unknown till then, and not gone."""

@@ -13,6 +13,7 @@ from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.tokens import parse_template
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers.container import ContainerDriver
+from lemonpod.drivers.runtime import ContainerInfo
 from lemonpod.engine.api import EngineState, ExitStatus
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import (
@@ -188,6 +189,21 @@ async def test_one_that_somebody_else_removed(world: World) -> None:
     assert (await engine.inspect()).state is EngineState.MISSING
     with pytest.raises(EngineExitedError, match="was removed by somebody else"):
         await engine.probe()
+
+
+async def test_who_removes_a_running_container_has_it_killed_first(world: World) -> None:
+    """Seen between the two, it is no crash."""
+    engine = await world.started()
+    container, inspect = world.runtime.only(), world.runtime.inspect
+
+    def then_removed(name: str) -> ContainerInfo | None:
+        info = inspect(name)
+        world.runtime.containers_.pop(container.id, None)
+        return info
+
+    world.runtime.inspect = then_removed  # type: ignore[method-assign, assignment]
+    world.runtime.end(container, 137)
+    assert str(await engine.wait()) == "was removed by somebody else"
 
 
 async def test_c15_a_runtime_that_restarts_it_keeps_the_engine(world: World) -> None:
