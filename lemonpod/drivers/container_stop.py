@@ -14,7 +14,7 @@ from lemonpod.drivers.container_watch import Watch
 from lemonpod.drivers.runtimes import Link
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.tasks import cancel
-from lemonpod.errors import EngineError
+from lemonpod.errors import EngineError, RuntimeUnavailableError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Runtime
@@ -135,7 +135,16 @@ async def end(link: Link, container: str, watch: Watch, patience: Patience) -> b
         finally:
             await cancel(stopping, over)
     if not watch.exited.done():
-        await link.call(lambda runtime: runtime.kill(container, "KILL"))
+        await _kill(link, container)
         watch.look()
         await asyncio.wait({watch.exited}, timeout=KILL_TIMEOUT)
     return watch.exited.done()
+
+
+async def _kill(link: Link, container: str) -> None:
+    try:
+        async with asyncio.timeout(KILL_TIMEOUT):
+            await link.call(lambda runtime: runtime.kill(container, "KILL"))
+    except TimeoutError:
+        text = f"its container engine did not carry out a KILL within {KILL_TIMEOUT:g} s"
+        raise RuntimeUnavailableError(text) from None
