@@ -325,7 +325,7 @@ class ContainerEngine:
     async def _end(self, link: Link, container: str, watch: Watch) -> ExitStatus:
         try:
             if not watch.exited.done() and not self._patience.at_once.is_set():
-                await self._run_stop(link)
+                await self._run_stop(link, container)
             if not watch.exited.done() and not await end(link, container, watch, self._patience):
                 raise self._unending(container, "it does not end by KILL")
             status = watch.exited.result()
@@ -341,11 +341,12 @@ class ContainerEngine:
         await wait_port_free(self._plan, started=(self._info and self._info.started_at) or time.time())
         return status
 
-    async def _run_stop(self, link: Link) -> None:
+    async def _run_stop(self, link: Link, container: str) -> None:
         bench = self._bench
         await run_stop(
             self._plan,
             link,
+            container,
             self._patience,
             pid=self._info.pid if self._info else None,
             env=engine_environment(
