@@ -10,7 +10,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,9 +122,10 @@ class Calls:
         with halt.closing(line.cut), self._answered():
             client = self._new_client()
             try:
-                yield Stream(_send(client, line, method, path, query, headers))
+                with closing(_send(client, line, method, path, query, headers)) as response:
+                    yield Stream(response)
             finally:
-                line.cut()  # before the session is closed, which would read what is left
+                line.close()  # before the session is closed, which would read what is left
                 client.session.close()
 
     def hung_up(self) -> RuntimeUnavailableError:
@@ -205,6 +206,12 @@ class _Line:
             self._is_cut = True
             for connected in self._sockets:
                 _shut(connected)
+
+    def close(self) -> None:
+        """Cut, and leave none to the garbage collector: the session does not close those that it had lent."""
+        self.cut()
+        for connected in self._sockets:
+            connected.close()
 
 
 def _shut(connected: socket.socket) -> None:

@@ -79,7 +79,7 @@ class ContainerDriver:
         """As every driver's; what could not be ended is tried once more, and else is the next server's."""
         for engine in self._engines:
             await engine.aclose()
-        await self._run.sweep()
+        await self._run.aclose()
         await self._estate.aclose()
         await self._threads.run(self._run.close)
         await self._runtimes.aclose()

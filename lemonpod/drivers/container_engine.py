@@ -14,6 +14,7 @@ from typing import Final
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.drivers.container_estate import Survivor
 from lemonpod.drivers.container_exit import exit_status
+from lemonpod.drivers.container_meter import Meter
 from lemonpod.drivers.container_processes import (
     cannot_be_reached,
     check_owner,
@@ -21,7 +22,7 @@ from lemonpod.drivers.container_processes import (
     publishing_hint,
     usage_of,
 )
-from lemonpod.drivers.container_run import ContainerRun, Lost
+from lemonpod.drivers.container_run import ContainerRun
 from lemonpod.drivers.container_start import fetch_image, free_name
 from lemonpod.drivers.container_stop import Patience, end, run_stop
 from lemonpod.drivers.container_watch import Watch
@@ -93,7 +94,7 @@ class ContainerEngine:
         self._answer = "it was not asked yet"
         self._patience = Patience()
         self._stopping: asyncio.Task[ExitStatus] | None = None
-        self._cpu: tuple[float, float] | None = None
+        self._meter = Meter(self._usage)
 
     @property
     def plan(self) -> LaunchPlan:
@@ -125,7 +126,7 @@ class ContainerEngine:
         if self._survivor is not None:
             self._info = await self._take_over(link, self._survivor)
         else:
-            await self._bench.run.sweep()
+            await self._bench.run.sweep(link)
             try:
                 self._info = await link.call(lambda runtime: self._make(runtime, link.place))
             except RuntimeUnavailableError:
@@ -274,17 +275,7 @@ class ContainerEngine:
     async def stats(self) -> EngineStats:
         if self._watch is None or self._watch.exited.done():
             return EngineStats()
-        try:
-            usage = await self._usage()
-        except EngineError:
-            return EngineStats()
-        before, now = self._cpu, time.monotonic()
-        percent = None
-        if usage.cpu_seconds is not None:
-            self._cpu = (now, usage.cpu_seconds)
-            if before is not None and now > before[0]:
-                percent = max(0.0, 100.0 * (usage.cpu_seconds - before[1]) / (now - before[0]))
-        return EngineStats(cpu_percent=percent, memory_bytes=usage.memory_bytes, processes=usage.processes)
+        return await self._meter.read()
 
     async def _usage(self) -> Usage:
         """As the runtime counts; without a cgroup, which a rootless one may lack, as its processes do."""
@@ -334,7 +325,7 @@ class ContainerEngine:
     async def _end(self, link: Link, container: str, watch: Watch) -> ExitStatus:
         try:
             if not watch.exited.done() and not self._patience.at_once.is_set():
-                await self._run_stop(link)
+                await self._run_stop(link, container)
             if not watch.exited.done() and not await end(link, container, watch, self._patience):
                 raise self._unending(container, "it does not end by KILL")
             status = watch.exited.result()
@@ -343,18 +334,19 @@ class ContainerEngine:
         except RuntimeUnavailableError as error:
             self._lose(link)
             raise self._unending(container, error.message) from error
-        self._bench.run.lost.pop(self._number, None)
+        await self._meter.aclose()
         await self._bench.threads.run(lambda: self._bench.run.forget(self._number))
         self._log.close()
         self.over = True
         await wait_port_free(self._plan, started=(self._info and self._info.started_at) or time.time())
         return status
 
-    async def _run_stop(self, link: Link) -> None:
+    async def _run_stop(self, link: Link, container: str) -> None:
         bench = self._bench
         await run_stop(
             self._plan,
             link,
+            container,
             self._patience,
             pid=self._info.pid if self._info else None,
             env=engine_environment(
@@ -375,10 +367,11 @@ class ContainerEngine:
         )
 
     def _lose(self, link: Link) -> None:
-        self._bench.run.lost[self._number] = Lost(link, self._container)
+        self._bench.run.lose(self._number, link, self._container)
 
     async def aclose(self) -> None:
         """Look away from a container that could not be ended."""
+        await self._meter.aclose()
         if self._watch is not None:
             await self._watch.aclose()
 

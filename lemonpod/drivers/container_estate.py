@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from lemonpod.drivers import labels
 from lemonpod.drivers.container_run import CONTAINERS, instance_id, is_held, place_of
@@ -19,6 +20,9 @@ from lemonpod.drivers.threads import Threads
 from lemonpod.engine.api import Adoptable
 from lemonpod.errors import EngineError
 from lemonpod.launch.plan import LaunchPlan
+
+LOOK_TIMEOUT: Final = 15.0
+"""For each runtime: one that hangs must not keep a server from serving what runs elsewhere."""
 
 log = logging.getLogger(__name__)
 
@@ -77,14 +81,16 @@ class Estate:
         asked: list[Link] = []
         for place in self._places():
             try:
-                link = await self._runtimes.find(place)
-                if link not in asked:
-                    asked.append(link)
-                    told += await self._look_at(link)
-            except EngineError as error:
+                async with asyncio.timeout(LOOK_TIMEOUT):
+                    link = await self._runtimes.find(place)
+                    if link not in asked:
+                        asked.append(link)
+                        told += await self._look_at(link)
+            except (EngineError, TimeoutError) as error:
                 self._unsettled = True
+                why = str(error) or f"it did not answer within {LOOK_TIMEOUT:g} s"
                 log.warning(
-                    "what an earlier server left with %s cannot be looked for: %s", place.runtime, error
+                    "what an earlier server left with %s cannot be looked for: %s", place.runtime, why
                 )
         if not self._survivors:
             await self.aclose(forget=not self._unsettled)

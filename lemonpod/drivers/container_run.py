@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
@@ -16,12 +17,17 @@ from lemonpod.drivers.labels import Owner
 from lemonpod.drivers.runtime import ContainerRuntime
 from lemonpod.drivers.runtimes import Link, Place
 from lemonpod.drivers.state import Json, RunFile, living_runs
+from lemonpod.engine.tasks import cancel
 from lemonpod.errors import EngineError, RuntimeUnavailableError, SpawnError
 from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.container import Runtime
 
 CONTAINERS: Final = "containers"
 """The kind of run file."""
+FIRST_SWEEP: Final = 0.5
+LAST_SWEEP: Final = 30.0
+"""From one try to remove what is lost to the next: half a second, then longer."""
+LAST_SWEEP_TIMEOUT: Final = 5.0
 _INSTANCE: Final = "instance"
 
 log = logging.getLogger(__name__)
@@ -40,7 +46,7 @@ class ContainerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class _Lost:
     """A container that was to be removed when its runtime did not answer; without an id its labels tell."""
 
     link: Link
@@ -51,8 +57,9 @@ class ContainerRun:
     """The containers of this server run. What touches files blocks, and may be called from any thread."""
 
     def __init__(self, state_dir: Path) -> None:
-        self.lost: dict[int, Lost] = {}
+        self._lost: dict[int, _Lost] = {}
         """By the number of the engine; for the event loop."""
+        self._sweeping: asyncio.Task[None] | None = None
         self._folder = state_dir
         self._file = RunFile(state_dir, CONTAINERS)
 
@@ -90,9 +97,17 @@ class ContainerRun:
         """Whether a server that runs, this one too, has that container; `dead` are runs known as ended."""
         return is_held(container, marks, living_runs(self._folder, CONTAINERS), dead)
 
-    async def sweep(self) -> None:
-        """Remove what is lost, where its runtime answers again."""
-        for number, lost in list(self.lost.items()):
+    def lose(self, number: int, link: Link, container: str | None) -> None:
+        """Have it removed as soon as its runtime answers."""
+        self._lost[number] = _Lost(link, container)
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.create_task(self._sweep_on(), name="sweep of lost containers")
+
+    async def sweep(self, link: Link | None = None) -> None:
+        """Remove what is lost, of one runtime or of all, where it answers again."""
+        for number, lost in list(self._lost.items()):
+            if link is not None and lost.link is not link:
+                continue
             try:
                 await lost.link.call(lambda runtime, n=number, one=lost: self._remove(runtime, n, one))  # type: ignore[misc]
             except RuntimeUnavailableError:
@@ -100,13 +115,29 @@ class ContainerRun:
             except EngineError as error:
                 log.warning("a container that was lost cannot be removed: %s", error)
                 continue
-            self.lost.pop(number, None)
+            if self._lost.get(number) is lost:
+                del self._lost[number]
+
+    async def aclose(self) -> None:
+        """Try once more; the record of what is lost all the same stays for the next server."""
+        if self._sweeping is not None:
+            await cancel(self._sweeping)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_SWEEP_TIMEOUT):
+                await self.sweep()
+
+    async def _sweep_on(self) -> None:
+        pause = FIRST_SWEEP
+        while self._lost:
+            await asyncio.sleep(pause)
+            await self.sweep()
+            pause = min(2 * pause, LAST_SWEEP)
 
     def close(self) -> None:
-        """The record stays where something is lost."""
+        """Blocks. The file stays where something is on record."""
         self._file.close()
 
-    def _remove(self, runtime: ContainerRuntime, number: int, lost: Lost) -> None:
+    def _remove(self, runtime: ContainerRuntime, number: int, lost: _Lost) -> None:
         marks = {labels.RUN: self.id, labels.ENGINE: str(number)}
         found = [lost.container] if lost.container else [one.id for one in runtime.containers(marks)]
         for container in found:

@@ -14,7 +14,7 @@ from lemonpod.drivers.container_watch import Watch
 from lemonpod.drivers.runtimes import Link
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.tasks import cancel
-from lemonpod.errors import EngineError
+from lemonpod.errors import EngineError, RuntimeUnavailableError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Runtime
@@ -56,6 +56,7 @@ class Patience:
 async def run_stop(
     plan: LaunchPlan,
     link: Link,
+    container: str,
     patience: Patience,
     *,
     pid: int | None,
@@ -75,22 +76,25 @@ async def run_stop(
                 emit=emit,
             )
         case ContainerStop() as stop:
-            for one in _without_removal(stop, plan):
+            for one in _for_engine(stop, plan, container):
                 await _carry_out(one, link, patience, timeout)
         case None:
             pass
 
 
-def _without_removal(stop: ContainerStop, plan: LaunchPlan) -> list[ContainerStop]:
-    """The engine's own container is not removed before its exit and its last lines have been read."""
-    name = plan.spec.container.name if isinstance(plan.spec, ContainerLaunch) else None
-    if stop.verb is not StopVerb.REMOVE or not stop.force or name not in stop.containers:
+def _for_engine(stop: ContainerStop, plan: LaunchPlan, container: str) -> list[ContainerStop]:
+    """By its id, since its name may be another's by now, and without removing it before its exit is read."""
+    launch = plan.spec
+    name = launch.container.name if isinstance(launch, ContainerLaunch) else None
+    if not isinstance(launch, ContainerLaunch) or name not in stop.containers:
         return [stop]
+    if stop.verb is not StopVerb.REMOVE or not stop.force:
+        return [replace(stop, containers=tuple(container if one == name else one for one in stop.containers))]
     # Docker kills what it removes by force; podman stops it first.
-    at_once = isinstance(plan.spec, ContainerLaunch) and plan.spec.container.runtime is Runtime.DOCKER
+    at_once = launch.container.runtime is Runtime.DOCKER
     ended = ContainerStop(
         verb=StopVerb.KILL if at_once else StopVerb.STOP,
-        containers=(name,),
+        containers=(container,),
         timeout=None if at_once else stop.timeout,
     )
     others = tuple(other for other in stop.containers if other != name)
@@ -135,7 +139,16 @@ async def end(link: Link, container: str, watch: Watch, patience: Patience) -> b
         finally:
             await cancel(stopping, over)
     if not watch.exited.done():
-        await link.call(lambda runtime: runtime.kill(container, "KILL"))
+        await _kill(link, container)
         watch.look()
         await asyncio.wait({watch.exited}, timeout=KILL_TIMEOUT)
     return watch.exited.done()
+
+
+async def _kill(link: Link, container: str) -> None:
+    try:
+        async with asyncio.timeout(KILL_TIMEOUT):
+            await link.call(lambda runtime: runtime.kill(container, "KILL"))
+    except TimeoutError:
+        text = f"its container engine did not carry out a KILL within {KILL_TIMEOUT:g} s"
+        raise RuntimeUnavailableError(text) from None

@@ -56,9 +56,14 @@ class DockerRuntime(ApiRuntime):
 
     def _client(self) -> APIClient:
         from docker import APIClient
+        from docker.transport import UnixHTTPAdapter
 
         url, timeout = self._address.url, int(READ_TIMEOUT)
         api = APIClient(base_url=url, version=_ANY_VERSION, tls=is_tls(self._address), timeout=timeout)
+        if self._address.socket is not None:
+            # Its own would keep a connection open for every path that was asked, and does not hear num_pools.
+            single = UnixHTTPAdapter(f"http+unix://{self._address.socket}", timeout, pool_connections=1)
+            api.mount(api.base_url, single)
         secure(api, self._address)
         return api
 

@@ -140,6 +140,8 @@ class Pool:
 
     async def aclose(self) -> None:
         """End everything, starts included, within the shutdown timeout; nothing starts any more."""
+        if self._closing:
+            return  # what has not ended in its time gets no more of it
         self._closing = True
         for instance in list(self._lives.values()):
             instance.stop("the server is shutting down")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -13,7 +15,7 @@ from lemonpod.drivers.runtime import ContainerInfo, ContainerRuntime, Halt, Halt
 from lemonpod.errors import EngineError, ImageNotFoundError, NameConflictError, SpawnError
 from lemonpod.launch.argv.flags import StopVerb
 from lemonpod.launch.argv.stop import ContainerStop
-from lemonpod.launch.container import Device, Mount, Platform, PortMapping, Ulimit, Volume
+from lemonpod.launch.container import Device, Mount, Platform, PortMapping, PullPolicy, Ulimit, Volume
 from tests.engines.runtimes import LABEL, TEST_PREFIX, Background, log_of, runtime_of, started, tiny
 from tests.lab.engine import ContainerEngine
 from tests.lab.images import TINY
@@ -318,3 +320,55 @@ def test_anonymous_volumes_go_with_the_container(engine: ContainerEngine, runtim
     assert engine.run_cli("volume", "ls", "-q") != before
     runtime.remove(container)
     assert engine.run_cli("volume", "ls", "-q") == before
+
+
+def open_sockets() -> int:
+    links = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            links.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return sum(link.startswith("socket:") for link in links)
+
+
+@pytest.fixture
+def no_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_no_call_leaves_a_socket_open(
+    engine: ContainerEngine, runtime: ContainerRuntime, no_garbage_collection: None
+) -> None:
+    """However it ends; one that waits for the next call is kept, whatever was asked."""
+    alive = [started(runtime, tiny(engine, f"sockets-{number}")) for number in range(3)]
+    ended = started(runtime, tiny(engine, "sockets", "echo", "bye"))
+
+    def ask_everything() -> None:
+        for container in alive:
+            runtime.inspect(container)
+            runtime.usage(container)
+            runtime.logs(container, lambda _: None, Halt(), follow=False)
+        following = Background(lambda halt: runtime.logs(alive[0], lambda _: None, halt))
+        waiting = Background(lambda halt: runtime.wait(alive[0], halt))
+        for call in (following, waiting):
+            call.halt.call()
+            assert isinstance(call.end(), Halted)
+        runtime.wait(ended, Halt())
+        log_of(runtime, ended)
+        with pytest.raises(EngineError):
+            runtime.pull(
+                "127.0.0.1:1/none:1",
+                policy=PullPolicy.ALWAYS,
+                platform=None,
+                received=lambda done, total: None,
+                halt=Halt(),
+            )
+
+    before = open_sockets()
+    ask_everything()
+    kept = open_sockets()
+    for _ in range(3):
+        ask_everything()
+    assert open_sockets() <= kept <= before + 2

@@ -92,6 +92,8 @@ class FakeRuntime:
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
         self._silent = False
+        self._goes_on = threading.Event()
+        self._goes_on.set()
         self._numbers = itertools.count(1)
         self.pull_gate.set()
 
@@ -103,7 +105,12 @@ class FakeRuntime:
             self._silent = True
             self._changed.notify_all()
 
+    def hang(self) -> None:
+        """From now on no call is answered, and none is refused."""
+        self._goes_on.clear()
+
     def come_back(self) -> None:
+        self._goes_on.set()
         with self._changed:
             self._silent = False
             self._changed.notify_all()
@@ -298,6 +305,7 @@ class FakeRuntime:
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
+        self._goes_on.wait()
         self._answer()
         if (error := self.failures.pop(name, None)) is not None:
             raise error

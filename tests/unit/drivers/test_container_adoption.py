@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from lemonpod.drivers import container_estate
 from lemonpod.drivers.container_engine import ContainerEngine
 from lemonpod.engine.api import Adoptable, EngineState
 from lemonpod.engine.probe import until_ready
@@ -156,6 +157,24 @@ async def test_a_runtime_that_does_not_answer_is_asked_by_the_next_server(
     assert list(await world.driver.reclaim()) == []
     assert list(await world.driver.settle()) == []
     assert "cannot be looked for: no socket" in caplog.text
+    next_one = world.next_server()
+    await next_one.driver.reclaim()
+    assert len(next_one.driver.adoptable()) == 1
+    await next_one.driver.aclose()
+
+
+async def test_a_runtime_that_hangs_does_not_keep_a_server_from_starting(
+    crashed: tuple[World, ContainerEngine],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(container_estate, "LOOK_TIMEOUT", 0.02)
+    world, _ = crashed
+    world.runtime.hang()
+    assert list(await world.driver.reclaim()) == []
+    assert "cannot be looked for: it did not answer within 0.02 s" in caplog.text
+    world.runtime.come_back()
+    monkeypatch.undo()
     next_one = world.next_server()
     await next_one.driver.reclaim()
     assert len(next_one.driver.adoptable()) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,19 @@ async def test_a_stop_command_that_removes_leaves_the_exit_to_be_read(world: Wor
     assert (end.signal, end.reason) == (15, None)
     calls = [call for call in world.runtime.calls if call.startswith("carry_out")]
     assert calls == ["carry_out stop", "carry_out rm"]
+
+
+@pytest.mark.parametrize("verb", list(StopVerb))
+async def test_a_stop_command_is_not_for_one_that_has_its_name_now(world: World, verb: StopVerb) -> None:
+    stop = ContainerStop(verb=verb, containers=("mine",), force=verb is StopVerb.REMOVE)
+    engine = await world.started(name="mine", plan={"stop": stop})
+    own = world.runtime.only()
+    own.spec = replace(own.spec, name="renamed by hand")
+    spec = make_container_plan(port=1, name="mine").spec
+    stranger = world.runtime.put(spec.container, {}, "running")  # type: ignore[union-attr]
+    await engine.stop(grace=1.0)
+    assert stranger.running
+    assert world.runtime.only() is stranger
 
 
 async def test_what_is_still_there_after_its_removal_is_an_error(world: World) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
-from lemonpod.drivers import container_watch
-from lemonpod.engine.api import EngineState
+from lemonpod.drivers import container_meter, container_run, container_stop, container_watch
+from lemonpod.engine.api import EngineState, EngineStats
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineError, RuntimeUnavailableError
 from lemonpod.launch.container import Namespace
@@ -19,6 +20,8 @@ from tests.waiting import until
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_watch, "FIRST_RETRY", 0.01)
     monkeypatch.setattr(container_watch, "LAST_RETRY", 0.02)
+    monkeypatch.setattr(container_run, "FIRST_SWEEP", 0.01)
+    monkeypatch.setattr(container_run, "LAST_SWEEP_TIMEOUT", 1.0)
 
 
 async def test_unknown_is_not_gone_and_heals(world: World) -> None:
@@ -79,6 +82,46 @@ async def test_what_cannot_be_ended_is_named_and_swept_before_the_next_start(wor
     assert (await engine.wait()).wanted
     assert (await engine.stop(grace=1.0)).wanted
     assert (await later.inspect()).state is EngineState.RUNNING
+
+
+async def test_what_cannot_be_ended_is_removed_when_its_runtime_is_back(world: World) -> None:
+    """Without another start, and the record of it goes too."""
+    engine = await world.started("serve", "PORT")
+    world.runtime.vanish()
+    with pytest.raises(EngineError, match="lemonpod removes it when its runtime answers again"):
+        await engine.stop(grace=1.0)
+    world.runtime.come_back()
+    await until(lambda: not world.runtime.containers_)
+    assert (await engine.wait()).wanted
+    await world.driver.aclose()
+    assert os.listdir(world.state) == ["instance"]
+
+
+async def test_a_runtime_that_hangs_holds_up_no_table_of_engines(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container_meter, "ANSWER_TIMEOUT", 0.02)
+    engine = await world.started()
+    world.runtime.hang()
+    assert await engine.stats() == EngineStats()
+    assert await engine.stats() == EngineStats()
+    assert world.runtime.calls.count("usage") == 1
+    world.runtime.come_back()
+    monkeypatch.setattr(container_meter, "ANSWER_TIMEOUT", 10.0)
+    assert (await engine.stats()).memory_bytes == 1 << 20
+
+
+async def test_a_runtime_that_hangs_cannot_be_waited_for_at_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container_stop, "KILL_TIMEOUT", 0.05)
+    engine = await world.started()
+    await until(lambda: {"logs", "wait"} <= set(world.runtime.calls))
+    world.runtime.hang()
+    with pytest.raises(EngineError, match="did not carry out a KILL within"):
+        await engine.stop(grace=0.0)
+    world.runtime.come_back()
+    await until(lambda: not world.runtime.containers_)
 
 
 async def test_a_runtime_that_dies_in_the_middle_of_a_start(world: World) -> None:

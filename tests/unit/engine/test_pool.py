@@ -13,7 +13,7 @@ import pytest
 from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import ProbeType
-from lemonpod.engine.api import InstanceState, InstanceStatus
+from lemonpod.engine.api import ExitStatus, InstanceState, InstanceStatus
 from lemonpod.engine.pool import Pool
 from lemonpod.errors import (
     CoolingDownError,
@@ -557,6 +557,26 @@ async def test_l21_a_shutdown_ends_starts_and_engines_within_its_time(
     with pytest.raises(EngineStoppedError, match="the server is shutting down"):
         await pool.load("ready")
     await pool.aclose()
+
+
+async def test_what_does_not_end_is_waited_for_once(
+    make_pool: MakePool, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = make_pool(shutdown_timeout=0.05)
+    await pool.load("m")
+    (engine,) = driver.engines
+    stop, ends = engine.stop, asyncio.Event()
+
+    async def hang(*, grace: float) -> ExitStatus:
+        await ends.wait()
+        return await stop(grace=grace)
+
+    monkeypatch.setattr(engine, "stop", hang)
+    await pool.aclose()
+    await pool.aclose()
+    assert caplog.text.count("still running after the shutdown timeout: m") == 1
+    ends.set()
+    await until(lambda: not pool.statuses())
 
 
 async def test_l21_the_end_of_the_event_loop_ends_engines_too(
