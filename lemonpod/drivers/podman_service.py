@@ -124,9 +124,9 @@ class PodmanService:
 
     def _keep(self, started: threading.Event) -> None:
         argv = (self._program, "system", "service", "--time=0", self.address.url)
-        tethered = (sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *argv)
+        tie = (sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), str(self._folder))
         try:
-            process = self._process = spawn(tethered, env=self._env, cwd=self._folder)
+            process = self._process = spawn((*tie, *argv), env=self._env, cwd=self._folder)
         except EngineError as error:
             self._said.append(error.message)
             return

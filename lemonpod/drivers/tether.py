@@ -1,13 +1,16 @@
-"""Runs a program that ends when the thread that started it does: `python tether.py PARENT PROGRAM ARG…`.
+"""Runs a program that ends when the thread that started it does: `tether.py PARENT FOLDER PROGRAM ARG…`.
 
 A file to be run, not imported. It stays, as the parent of the program: a rootless podman is two processes of
-the same command line, the second one in a user namespace, and ending the first leaves the second.
+the same command line, the second one in a user namespace, and ending the first leaves the second. FOLDER goes
+with a parent that is gone, and can tidy up nothing.
 """
 
 import ctypes
 import os
+import shutil
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
@@ -15,21 +18,24 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """The exit code of the program."""
-    parent, program = int(sys.argv[1]), sys.argv[2:]
-    pid = os.posix_spawnp(program[0], program, os.environ)
+    parent, folder, program = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until there is somebody to pass it on to
+    pid = os.posix_spawnp(program[0], program, os.environ, setsigmask=())
 
     def end(*_: int | FrameType | None) -> None:
         for one in (*_heirs(pid), pid):
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(one, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
 
     signal.signal(signal.SIGTERM, end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it has ended before we asked to be told
         end()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if os.getppid() != parent:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
 
 
 def _heirs(pid: int) -> list[int]:

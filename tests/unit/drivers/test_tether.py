@@ -28,7 +28,9 @@ else:
 
 def tethered(parent: int, note: Path) -> list[str]:
     program = (sys.executable, "-c", TWOFOLD, str(note))
-    return [sys.executable, "-I", "-S", tether.__file__, str(parent), *program]
+    folder = note.parent / "folder"
+    folder.mkdir()
+    return [sys.executable, "-I", "-S", tether.__file__, str(parent), str(folder), *program]
 
 
 def test_both_processes_of_a_program_end_with_it(tmp_path: Path) -> None:
@@ -40,6 +42,7 @@ def test_both_processes_of_a_program_end_with_it(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == -signal.SIGTERM or process.returncode != 0
     wait_until(lambda: not alive(second), "its end")
+    assert (tmp_path / "folder").exists()  # whoever started it is there, and tidies up
 
 
 def test_it_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
@@ -56,6 +59,7 @@ def test_it_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         second = int(note.read_text())
         parent.kill()
     wait_until(lambda: not alive(second), "its end")
+    wait_until(lambda: not (tmp_path / "folder").exists(), "the end of its folder")
 
 
 def test_a_parent_that_is_gone_already(tmp_path: Path) -> None:
