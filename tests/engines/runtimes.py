@@ -67,7 +67,7 @@ class Background:
     def ended(self) -> bool:
         return not self._thread.is_alive()
 
-    def end(self, timeout: float = 20.0) -> BaseException | None:
+    def end(self, timeout: float = 45.0) -> BaseException | None:
         """Wait for it; what it raised."""
         self._thread.join(timeout)
         assert self.ended, "the call did not return"
