@@ -34,7 +34,7 @@ from lemonpod.errors import EngineError, ModelNotLoadedError
 from lemonpod.launch.plan import LaunchPlan
 from tests.factories import make_plan
 from tests.fake_engine import TINY_ENGINE
-from tests.waiting import carriers, unused_ports
+from tests.waiting import carriers, until, unused_ports
 
 ROUNDS = 200
 MODELS = ("a", "b", "c")
@@ -186,7 +186,7 @@ async def test_two_hundred_rounds_leave_nothing(driver: ProcessDriver) -> None:
     assert ports.leased == frozenset()
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
     assert waiting_threads() == []
-    assert held() - before == Counter()
+    await until(lambda: held() - before == Counter())  # a thread that has just ended lets go a little later
     assert open_files() <= files
     # Caches of the interpreter may still warm up; one leaked engine a round would not fit.
     assert sys.getallocatedblocks() - blocks < 5_000
