@@ -37,9 +37,7 @@ def paired(
     how: Callable[[float, float], float],
 ) -> Spread | None:
     """`how` of what was measured in the same round, round for round."""
-    return Spread.of(
-        [how(a, b) for a, b in zip(mine, other, strict=True) if a is not None and b is not None]
-    )
+    return Spread.of([how(a, b) for a, b in zip(mine, other, strict=True) if a is not None and b is not None])
 
 
 def ratio(mine: float, other: float) -> float:

@@ -64,7 +64,9 @@ def llama_swap(cache: Path) -> str:
     return str(program)
 
 
-def _run(argv: Sequence[str], *, folder: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
+def _run(
+    argv: Sequence[str], *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+) -> None:
     try:
         done = subprocess.run(
             argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=_TIME, check=False

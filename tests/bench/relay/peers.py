@@ -125,9 +125,7 @@ http {{
 
 def usual_aiohttp(place: Place) -> Command:
     """aiohttp's server and client, as one writes it."""
-    return Command(
-        [sys.executable, "-m", "tests.bench.relay.usual_proxy", str(place.port), place.engine.url]
-    )
+    return Command([sys.executable, "-m", "tests.bench.relay.usual_proxy", str(place.port), place.engine.url])
 
 
 def litellm(place: Place) -> Command:
@@ -257,9 +255,7 @@ def peer(name: str, engine_address: Address, folder: Path, cache: Path) -> Itera
 
 
 @contextmanager
-def running(
-    name: str, command: Command, address: Address, folder: Path
-) -> Iterator[subprocess.Popen[bytes]]:
+def running(name: str, command: Command, address: Address, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start it, wait until it answers a chat, and end it with everything that it started."""
     log = folder / f"{name}.log"
     with log.open("wb") as output:
