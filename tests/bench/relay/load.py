@@ -28,6 +28,7 @@ from tests.bench.relay.engine import CHAT
 
 _TIMEOUT: Final = 120.0
 _PIECE: Final = 256 << 10
+_UNMEASURED: Final = 20  # first requests of a connection, which find caches cold
 _FILES: Final = 8192
 """1,000 streams are 2,000 sockets of the proxy, and the usual limit is 1,024 open files."""
 
@@ -84,7 +85,7 @@ def small_requests(script: Path, address: Address, connections: int, seconds: fl
 
 
 def first_bytes(addresses: Sequence[Address], pairs: int) -> list[list[float]]:
-    """For each peer the seconds from a request to its answer's first byte; one connection, they take turns."""
+    """For each peer the seconds from a request to its first byte back; they take turns, a connection each."""
     request = chat_request()
     times: list[list[float]] = [[] for _ in addresses]
     connections = [_connect(address) for address in addresses]
@@ -99,9 +100,6 @@ def first_bytes(addresses: Sequence[Address], pairs: int) -> list[list[float]]:
         for connection in connections:
             connection.close()
     return times
-
-
-_UNMEASURED: Final = 20
 
 
 def _first_byte(connection: socket.socket, request: bytes) -> float:

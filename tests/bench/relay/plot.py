@@ -20,7 +20,8 @@ _GAP: Final = 18
 _OURS: Final = "#d9a400"
 _OTHERS: Final = "#7a8b99"
 _TEXT: Final = "#6b7680"  # readable on white and on black
-_DECADES: Final = 3.0  # less than this between least and most is drawn to scale, more by logarithm
+_TO_SCALE: Final = 100.0
+"""When the most is more than so many times the least, lengths are logarithms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def _panel(panel: Panel, ours: str) -> tuple[int, list[str]]:
     """Its height, and its elements."""
     least = min((spread.median for spread in panel.values.values() if spread.median > 0), default=1.0)
     most = max(max(spread.median for spread in panel.values.values()), least)
-    by_log = most / least > 10**_DECADES**0.5
+    by_log = most / least > _TO_SCALE
     note = f"{panel.title}, {panel.unit}{' (logarithmic)' if by_log else ''}"
     lines = [f'<text x="0" y="12" font-weight="bold">{escape(note)}</text>']
     for row, (name, spread) in enumerate(panel.values.items()):

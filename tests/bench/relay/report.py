@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.bench.relay.figures import Metric, Samples, Spread, Verdict, paired, ratio, verdicts
 from tests.bench.relay.measure import Results
+from tests.bench.relay.peers import DIRECT
 from tests.bench.relay.plot import Panel, number
 
 _COLUMNS: Final = (
@@ -49,14 +50,14 @@ def document(results: Results, about: Mapping[str, Any]) -> dict[str, Any]:
         "about": about,
         "missing": results.missing,
         "failures": results.failures,
-        "samples": {peer: dict(metrics) for peer, metrics in results.samples.items()},
+        "samples": {peer: dict(samples) for peer, samples in results.samples.items()},
         "medians": {
             peer: {
                 metric: asdict(spread)
-                for metric in metrics
-                if (spread := spread_of(metrics, metric)) is not None
+                for metric in samples
+                if (spread := spread_of(samples, metric)) is not None
             }
-            for peer, metrics in results.samples.items()
+            for peer, samples in results.samples.items()
         },
         "ratios": {
             base: {
@@ -105,7 +106,7 @@ def panels(results: Results) -> list[Panel]:
             {
                 peer: spread
                 for peer, samples in results.samples.items()
-                if (spread := spread_of(samples, metric)) is not None
+                if peer != DIRECT and (spread := spread_of(samples, metric)) is not None
             },
         )
         for metric, title, unit in _PANELS

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import time
+from itertools import pairwise
 from typing import Final, cast
 
 import uvloop
@@ -121,7 +122,7 @@ def failure(stream: Stream, events: int) -> str | None:
 def gaps_of(times: list[float], begin: float, end: float) -> list[float]:
     """Seconds between one event and the next, within the window."""
     within = [moment for moment in times if begin <= moment < end]
-    return [later - sooner for sooner, later in zip(within, within[1:], strict=False)]
+    return [later - sooner for sooner, later in pairwise(within)]
 
 
 def say(**what: object) -> None:
