@@ -28,12 +28,12 @@ _SLOW: Final = "litellm"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options, out = parse(arguments)
+    begun = time.monotonic()
     try:
         on_path("wrk", "wrk")
+        results = measure(options, lambda line: print(line, file=sys.stderr, flush=True))
     except MissingError as error:
         raise SystemExit(f"error: {error}") from error
-    begun = time.monotonic()
-    results = measure(options, lambda line: print(line, file=sys.stderr, flush=True))
     print(text(results), end="")
     about = {**machine(), "rounds": options.rounds, "seconds": options.seconds}
     about["took_seconds"] = round(time.monotonic() - begun)
@@ -62,7 +62,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Options, Path]:
         peers=names,
         rounds=said.rounds or (1 if said.quick else 5),
         seconds=said.seconds or (1.0 if said.quick else 2.0),
-        many_hold=2.5 if said.quick else 5.0,
+        many_hold=2.0 if said.quick else 5.0,
         cache=said.cache,
     )
     return options, said.out

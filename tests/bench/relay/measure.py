@@ -1,4 +1,4 @@
-"""Rounds over all peers that are there; in each, everything that is compared is measured back to back."""
+"""Rounds over all peers that are there; in each, what is compared is measured back to back."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.relay import peers
+from tests.bench.relay.client import Address
 from tests.bench.relay.figures import Metric, percentile
 from tests.bench.relay.install import MissingError
 from tests.bench.relay.load import (
@@ -72,19 +73,16 @@ def measure(options: Options, tell: Callable[[str], None]) -> Results:
     """Bring up what is there, measure, and end everything."""
     raise_file_limit()
     results = Results()
-    with _bench(options, results, tell) as bench:
-        for peer in bench.peers:  # before any load: nothing has grown yet
-            results.add(peer.name, _idle(peer))
+    # Memory that a proxy once had it may keep, so streams and files each find it as it was started.
+    streaming = [name for name in options.peers if Work.STREAMS in peers.KINDS[name].work]
+    with _bench(streaming, options, results, tell) as bench:
+        _do(_MANY_STREAMS, bench, tell)
+    with _bench(options.peers, options, results, tell) as bench:
+        for peer in bench.peers:
+            results.add(peer.name, {Metric.MEMORY_IDLE: _resident(peer)})
         for number in range(options.rounds):
-            # Every other round goes backwards, so that no peer always follows the same one.
-            turn = bench.peers if number % 2 == 0 else bench.peers[::-1]
             for step in _STEPS:
-                if step.once and number:
-                    continue
-                tell(f"round {number + 1} of {options.rounds}: {step.name}")
-                for peer in turn:
-                    if step.work in peer.work:
-                        results.add(peer.name, _tried(step, peer, bench, results))
+                _do(step, replace(bench, round=number), tell)
     return results
 
 
@@ -94,6 +92,8 @@ class _Bench:
     """The first is the engine itself."""
     script: Path
     options: Options
+    results: Results
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +102,43 @@ class _Step:
     work: Work
     run: Callable[[Peer, _Bench], Values]
     metrics: tuple[Metric, ...]
-    once: bool = False
 
 
 @contextmanager
-def _bench(options: Options, results: Results, tell: Callable[[str], None]) -> Iterator[_Bench]:
+def _bench(
+    names: Sequence[str], options: Options, results: Results, tell: Callable[[str], None]
+) -> Iterator[_Bench]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lemonpod-bench-")))
         script = folder / "post.lua"
         write_wrk_script(script)
         direct = stack.enter_context(peers.engine(folder))
         there = [direct]
-        for name in options.peers:
+        for name in names:
+            if name in results.missing:
+                continue
             tell(f"starting {name}")
             try:
                 there.append(stack.enter_context(peers.peer(name, direct.address, folder, options.cache)))
             except MissingError as error:
                 results.missing[name] = str(error)
                 tell(f"{name} is missing: {error}")
-        yield _Bench(there, script, options)
+        yield _Bench(there, script, options, results)
 
 
-def _tried(step: _Step, peer: Peer, bench: _Bench, results: Results) -> Values:
-    """What the step measures; all unknown where it fails, so that rounds stay in step."""
-    try:
-        values = step.run(peer, bench)
-    except (LoadError, OSError) as error:
-        results.failures.append(f"{peer.name}: {step.name}: {error}")
-        values = {}
-    return {metric: values.get(metric) for metric in step.metrics}
-
-
-def _idle(peer: Peer) -> Values:
-    return {Metric.MEMORY_IDLE: _resident(peer)}
+def _do(step: _Step, bench: _Bench, tell: Callable[[str], None]) -> None:
+    """One step with every peer that can do its work; where it fails its values are unknown."""
+    tell(f"round {bench.round + 1} of {bench.options.rounds}: {step.name}")
+    # Every other round goes backwards, so that no peer always follows the same one.
+    for peer in bench.peers if bench.round % 2 == 0 else bench.peers[::-1]:
+        if step.work not in peer.work:
+            continue
+        try:
+            values = step.run(peer, bench)
+        except (LoadError, OSError) as error:
+            bench.results.failures.append(f"{peer.name}: {step.name}: {error}")
+            values = {}
+        bench.results.add(peer.name, {metric: values.get(metric) for metric in step.metrics})
 
 
 def _requests(peer: Peer, bench: _Bench) -> Values:
@@ -165,6 +169,7 @@ def _streams(peer: Peer, bench: _Bench) -> Values:
         events = load.step()["events"]
         after = _cpu(peer)
         end = load.step()
+    _note(peer, bench, end)
     return {
         Metric.CPU_PER_EVENT: _micros(before, after, events),
         Metric.GAP_P50: _millis(end["gap_p50"]),
@@ -184,9 +189,11 @@ def _many_streams(peer: Peer, bench: _Bench) -> Values:
             added = many.step()["open"]
             at_all = _resident(peer)
             many.step()
-            failed = many.step()["errors"]
+            ends = [many.step()]
         few.step()
-        failed += few.step()["errors"]
+        ends.append(few.step())
+    for end in ends:
+        _note(peer, bench, end)
     each = None
     if at_first is not None and at_all is not None and added:
         each = (at_all - at_first) * 1000 / added
@@ -194,33 +201,49 @@ def _many_streams(peer: Peer, bench: _Bench) -> Values:
         Metric.MEMORY_100: at_first,
         Metric.MEMORY_1000: at_all if first + added == MANY_STREAMS else None,
         Metric.KB_PER_STREAM: each,
-        Metric.FAILED_OF_1000: failed,
+        Metric.FAILED_OF_1000: sum(end["errors"] for end in ends),
     }
+
+
+def _note(peer: Peer, bench: _Bench, end: Mapping[str, Any]) -> None:
+    if end["errors"]:
+        bench.results.failures.append(
+            f"{peer.name}: {end['errors']} streams, as one that {end['first_error']}"
+        )
 
 
 def _files(peer: Peer, bench: _Bench) -> Values:
     return {
-        **_file(peer, download, Metric.DOWNLOAD, Metric.DOWNLOAD_MEMORY),
-        **_file(peer, upload, Metric.UPLOAD, Metric.UPLOAD_MEMORY),
+        **_file(peer, bench, download, Metric.DOWNLOAD, Metric.DOWNLOAD_MEMORY),
+        **_file(peer, bench, upload, Metric.UPLOAD, Metric.UPLOAD_MEMORY),
     }
 
 
-def _file(peer: Peer, move: Callable[..., float], throughput: Metric, memory: Metric) -> Values:
-    before = _resident(peer)
-    if peer.tree is not None:
-        peer.tree.reset_peak()
+def _file(
+    peer: Peer, bench: _Bench, move: Callable[[Address, int], float], throughput: Metric, memory: Metric
+) -> Values:
+    tree = peer.tree if bench.round == 0 else None  # later it has memory to spare
+    before = 0
+    if tree is not None:
+        before = tree.memory().resident
+        tree.reset_peak()
     took = move(peer.address, FILE_SIZE)
-    more = None if peer.tree is None or before is None else peer.tree.peak() / _MB - before
+    more = None if tree is None else (tree.peak() - before) / _MB
     return {throughput: FILE_SIZE / _MB / took, memory: more}
 
 
+_MANY_STREAMS: Final = _Step(
+    f"{FEW_STREAMS} and {MANY_STREAMS} streams",
+    Work.STREAMS,
+    _many_streams,
+    (Metric.MEMORY_100, Metric.MEMORY_1000, Metric.KB_PER_STREAM, Metric.FAILED_OF_1000),
+)
 _STEPS: Final = (
     _Step(
-        f"{FEW_STREAMS} and {MANY_STREAMS} streams",
-        Work.STREAMS,
-        _many_streams,
-        (Metric.MEMORY_100, Metric.MEMORY_1000, Metric.KB_PER_STREAM, Metric.FAILED_OF_1000),
-        once=True,
+        "200 MB down and up",
+        Work.FILES,
+        _files,
+        (Metric.DOWNLOAD, Metric.DOWNLOAD_MEMORY, Metric.UPLOAD, Metric.UPLOAD_MEMORY),
     ),
     _Step(
         f"small requests at {CONNECTIONS} connections",
@@ -239,12 +262,6 @@ _STEPS: Final = (
         Work.STREAMS,
         _streams,
         (Metric.CPU_PER_EVENT, Metric.GAP_P50, Metric.GAP_P99, Metric.FAILED_STREAMS),
-    ),
-    _Step(
-        "200 MB down and up",
-        Work.FILES,
-        _files,
-        (Metric.DOWNLOAD, Metric.DOWNLOAD_MEMORY, Metric.UPLOAD, Metric.UPLOAD_MEMORY),
     ),
 )
 

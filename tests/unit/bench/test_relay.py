@@ -16,6 +16,7 @@ from tests.bench.relay.figures import (
     ratio,
     verdicts,
 )
+from tests.bench.relay.install import MissingError, on_path
 from tests.bench.relay.measure import Results
 from tests.bench.relay.plot import Panel, number, plot
 from tests.bench.relay.report import document, panels, text
@@ -81,3 +82,8 @@ def test_plot_is_well_formed_and_no_bar_leaves_it(most: float) -> None:
 )
 def test_numbers_have_the_digits_that_count(value: float, said: str) -> None:
     assert number(value) == said
+
+
+def test_a_program_that_is_not_here_is_named_with_its_package() -> None:
+    with pytest.raises(MissingError, match="no lemonpod-no-such here: apt-get install a-package"):
+        on_path("lemonpod-no-such", "a-package")
