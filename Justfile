@@ -39,6 +39,18 @@ check:
 bench:
     python -m tests.bench.startup
 
+# The relay against nginx, aiohttp, LiteLLM and llama-swap, as table, JSON and plot; needs wrk and nginx.
+bench-relay *args:
+    python -m tests.bench.relay {{ args }}
+
+# Whether a request costs more with 2,000 models; needs wrk.
+bench-scaling *args:
+    python -m tests.bench.scaling {{ args }}
+
+# What looking for 1, 100 and 5,000 manifests costs.
+bench-discovery *args:
+    python -m tests.bench.discovery {{ args }}
+
 # From a load to a ready container, against the runtimes' own programs; needs root and apt.
 bench-containers *args:
     python -m tests.bench.containers {{ args }}

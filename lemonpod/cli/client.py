@@ -59,6 +59,12 @@ class Client:
             while line := self._received(response.readline):
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
 
+    def authorization(self) -> dict[str, str]:
+        """The header that carries the key, if there is one."""
+        if self._key and not (self._key.isascii() and self._key.isprintable()):
+            raise ConfigError("the API key holds a character that cannot be sent", hint="copy it anew")
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+
     def parse(self, text: str | bytes, holding: Collection[str] = ()) -> dict[str, Any]:
         """An object that the server sent; raises ConfigError where no server of ours would send that."""
         try:
@@ -91,9 +97,7 @@ class Client:
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        if self._key and not (self._key.isascii() and self._key.isprintable()):
-            raise ConfigError("the API key holds a character that cannot be sent", hint="copy it anew")
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = self.authorization()
         if body is not None:
             headers["Content-Type"] = "application/json"
         connection = None

@@ -1,0 +1,93 @@
+"""`lemonpod bench`: how fast a model answers, and what it costs that the server stands in between.
+
+The same requests go through the server and straight to the engine, in pairs that take turns in who is first,
+so that whatever else the machine does hits both sides alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, ServerPort
+from lemonpod.errors import UnsupportedOperationError, UpstreamError
+
+if TYPE_CHECKING:
+    from lemonpod.cli.client import Client
+    from lemonpod.cli.timing import Spread
+
+_PROMPT: Final = "Tell me about lemons: where they grow, what is made of them, and how they are kept."
+_CHAT: Final = "/chat/completions"
+
+
+def bench(
+    model: Annotated[str, typer.Argument(help="A registered chat model, as `lemonpod list` shows it.")],
+    requests: Annotated[int, typer.Option(min=1, help="How many requests each way.")] = 10,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 64,
+    prompt: Annotated[str, typer.Option(help="What is asked; a number goes before it.")] = _PROMPT,
+    as_json: AsJson = False,
+    host: ServerHost = LOOPBACK,
+    port: ServerPort = PORT,
+    api_key: ApiKey = None,
+) -> None:
+    """Time a model's answers through the server and straight from its engine."""
+    from lemonpod.cli.client import Client
+    from lemonpod.cli.output import print_json, print_table, spinner
+    from lemonpod.cli.timing import QUANTITIES, Way, as_json_object, ask_in_pairs, bodies, compare
+
+    client = Client(host, port, api_key)
+    item = _loaded(client, model)
+    name, recipe, engine = item["model_name"], item["recipe"], item["backend_url"]
+    gateway = Way(
+        url=f"http://{f'[{host}]' if ':' in host else host}:{port}/api/v1{_CHAT}",
+        headers=client.authorization(),
+        hint="`lemonpod status` says what runs",
+    )
+    # Without the key: it is the server's, and none of the engine's business.
+    direct = Way(
+        url=engine + _CHAT,
+        hint="the engine is asked where /health says it is: run this on the server's machine",
+    )
+    with spinner(f"Asking {name}"):
+        pairs = ask_in_pairs(gateway, direct, bodies(name, prompt, max_tokens), requests)
+    if as_json:
+        print_json({"model": name, "recipe": recipe, "requests": requests, **as_json_object(pairs)})
+        return
+    typer.echo(f"{name} by {recipe}, {requests} answers each way: medians, with the least and the most\n")
+    rows = []
+    for quantity in QUANTITIES:
+        values = compare(pairs, quantity)
+        ways = (_cell(spread, quantity.unit) for spread in (values.gateway, values.direct))
+        rows.append((quantity.name, *ways, _cell(values.added, quantity.unit, sign="+")))
+    print_table(["", "THROUGH LEMONPOD", "STRAIGHT", "DIFFERENCE IN A PAIR"], rows, empty="")
+
+
+def _loaded(client: Client, model: str) -> Mapping[str, Any]:
+    """What /health says of the model, once it is loaded; one that is already is left as it is."""
+    from urllib.parse import quote
+
+    from lemonpod.cli.loading import load_and_watch
+
+    name = client.get(f"/api/v1/models/{quote(model)}", holding=["id"])["id"]
+    if (item := _find(client, name)) is None or not item["loaded"]:
+        load_and_watch(client, {"model_name": name}, name)
+        item = _find(client, name)
+    if item is None or not item["backend_url"]:
+        raise UpstreamError(f"{name} is loaded no more", hint="`lemonpod status` says why")
+    if item["type"] != "llm":
+        raise UnsupportedOperationError(f"{name} is no chat model: only answers of chat models are timed")
+    return item
+
+
+def _find(client: Client, name: str) -> Mapping[str, Any] | None:
+    items = client.get("/api/v1/health", holding=["all_models_loaded"])["all_models_loaded"]
+    return next((item for item in items if item["model_name"] == name), None)
+
+
+def _cell(spread: Spread | None, unit: str, *, sign: str = "") -> str:
+    if spread is None:
+        return ""
+    least, most = (format(value, f"{sign}.2f") for value in (spread.least, spread.most))
+    return f"{format(spread.median, f'{sign}.2f')} {unit} ({least} to {most})"

@@ -1,0 +1,314 @@
+"""The peers, each brought up in front of a stand-in engine, on the loopback and in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import psutil
+
+from tests.bench.relay import install
+from tests.bench.relay.accounting import ProcessTree
+from tests.bench.relay.client import API_KEY, MODEL, Address, chat_request
+from tests.bench.relay.engine import MODULE
+from tests.bench.relay.install import MissingError
+
+REPOSITORY: Final = Path(__file__).parents[3]
+_START: Final = 90.0  # LiteLLM needs twenty seconds on a slow machine
+_STOP: Final = 20.0
+_ENGINE: Final = (sys.executable, "-m", MODULE, "--port")
+
+
+class Work(Enum):
+    """What a peer can be asked to do."""
+
+    REQUESTS = auto()
+    STREAMS = auto()
+    FILES = auto()
+
+
+_ALL: Final = frozenset(Work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a peer is given: its folder and port, the engine to stand before, programs that were made."""
+
+    folder: Path
+    port: int
+    engine: Address
+    cache: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How to start a peer; its environment is the caller's and `environ`."""
+
+    argv: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One peer of the table."""
+
+    command: Callable[[Place], Command]
+    work: frozenset[Work] = _ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A peer that answers. `tree` is None for the engine itself, before which nothing stands."""
+
+    name: str
+    address: Address
+    tree: ProcessTree | None
+    work: frozenset[Work]
+
+
+DIRECT: Final = "direct"
+
+
+def nginx(place: Place) -> Command:
+    """One worker that buffers nothing and keeps its connections to the engine."""
+    program = install.on_path("nginx", "nginx-light")
+    folder = place.folder
+    temporary = "\n".join(
+        f"  {name}_temp_path {folder}/{name};"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"""
+{"user root;" if os.geteuid() == 0 else ""}
+worker_processes 1;
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off;
+{temporary}
+  client_max_body_size 0;
+  keepalive_requests 1000000000;
+  upstream engine {{
+    server 127.0.0.1:{place.engine.port};
+    keepalive 256;
+    keepalive_requests 1000000000;
+  }}
+  server {{
+    listen 127.0.0.1:{place.port} backlog=2048;
+    location / {{
+      proxy_pass http://engine;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+      proxy_request_buffering off;
+    }}
+  }}
+}}
+"""
+    )
+    return Command([program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "error.log"])
+
+
+def usual_aiohttp(place: Place) -> Command:
+    """aiohttp's server and client, as one writes it."""
+    return Command([sys.executable, "-m", "tests.bench.relay.usual_proxy", str(place.port), place.engine.url])
+
+
+def litellm(place: Place) -> Command:
+    """One worker; telemetry and price lists from the network are switched off."""
+    program = install.litellm(place.cache)
+    config = {
+        "model_list": [
+            {
+                "model_name": MODEL,
+                "litellm_params": {
+                    "model": f"openai/{MODEL}",
+                    "api_base": f"{place.engine.url}/v1",
+                    "api_key": "none",
+                },
+            }
+        ],
+        "general_settings": {"master_key": API_KEY},
+    }
+    path = place.folder / "config.json"
+    path.write_text(json.dumps(config))  # which is YAML too
+    argv = [program, "--config", str(path), "--host", "127.0.0.1", "--port", str(place.port)]
+    return Command(
+        [*argv, "--num_workers", "1", "--telemetry", "False"],
+        {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"},
+    )
+
+
+def llama_swap(place: Place) -> Command:
+    """It starts an engine of its own."""
+    program = install.llama_swap(place.cache)
+    config = {
+        "logLevel": "error",
+        "startPort": free_port(),
+        "apiKeys": [API_KEY],
+        "models": {
+            MODEL: {
+                "cmd": " ".join((*_ENGINE, "${PORT}")),
+                "checkEndpoint": "/health",
+                "concurrencyLimit": 10_000,  # 10 otherwise; the others have no limit
+            },
+        },
+    }
+    path = place.folder / "config.yaml"
+    path.write_text(json.dumps(config))
+    return Command([program, "-config", str(path), "-listen", f"127.0.0.1:{place.port}"])
+
+
+def lemonpod(place: Place) -> Command:
+    """As a user runs it: a manifest, a registered model, an API key; it starts an engine of its own."""
+    return lemonpod_with(place, manifests=[manifest("bench-engine")], models={MODEL: model("bench-engine")})
+
+
+def lemonpod_with(
+    place: Place, *, manifests: Sequence[Mapping[str, Any]], models: Mapping[str, Mapping[str, Any]]
+) -> Command:
+    """`lemonpod serve` in front of these manifests and models."""
+    config, xdg = place.folder / "config", place.folder / "xdg"
+    backends = xdg / "lemonade" / "backends"
+    config.mkdir()
+    backends.mkdir(parents=True)
+    for document in manifests:
+        path = backends / f"{document['recipe']}.json"
+        path.write_text(json.dumps(document))
+        path.chmod(0o644)
+    first = free_port()
+    ports = {"first_port": first, "last_port": first}
+    (config / "config.json").write_text(json.dumps({"lemonpod": ports}))
+    (config / "user_models.json").write_text(json.dumps(models))
+    serve = ["serve", str(place.folder / "cache"), str(config), "--host", "127.0.0.1"]
+    environ = {
+        "HOME": str(place.folder),
+        "XDG_CONFIG_HOME": str(xdg),
+        "HF_HOME": str(place.folder / "hf"),
+        "LEMONADE_API_KEY": API_KEY,
+    }
+    return Command([sys.executable, "-m", "lemonpod", *serve, "--port", str(place.port)], environ)
+
+
+def manifest(recipe: str) -> dict[str, Any]:
+    """A manifest that runs the stand-in engine."""
+    block = {"command": _ENGINE[0], "args": [*_ENGINE[1:], "{port}"], "working_dir": str(REPOSITORY)}
+    return {
+        "recipe": recipe,
+        "display_name": "Stand-in engine",
+        "api_contract_version": "1",
+        "model_management": "self_managed",
+        "capabilities": ["chat_completion", "embeddings", "transcription", "tts"],
+        "health_probe": {"type": "http", "endpoint": "/health", "timeout_seconds": 30},
+        "platforms": {"linux": {"cpu": block}},
+    }
+
+
+def model(recipe: str) -> dict[str, Any]:
+    """An entry of user_models.json."""
+    return {"checkpoint": "tests/stand-in", "recipe": recipe}
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "nginx": Kind(nginx),
+        "aiohttp": Kind(usual_aiohttp),
+        "litellm": Kind(litellm, frozenset({Work.REQUESTS})),
+        "llama-swap": Kind(llama_swap),
+        "lemonpod": Kind(lemonpod),
+    }
+)
+
+
+@contextmanager
+def engine(folder: Path) -> Iterator[Peer]:
+    """The stand-in engine that those share which start none."""
+    address = Address(free_port())
+    with running("engine", Command([*_ENGINE, str(address.port)]), address, folder):
+        yield Peer(DIRECT, address, None, _ALL)
+
+
+@contextmanager
+def peer(name: str, engine_address: Address, folder: Path, cache: Path) -> Iterator[Peer]:
+    """The peer, ready to be measured; raises MissingError where it cannot be had."""
+    kind = KINDS[name]
+    mine = folder / name
+    mine.mkdir()
+    address = Address(free_port())
+    command = kind.command(Place(folder=mine, port=address.port, engine=engine_address, cache=cache))
+    with running(name, command, address, mine) as process:
+        yield Peer(name, address, ProcessTree(process.pid), kind.work)
+
+
+@contextmanager
+def running(name: str, command: Command, address: Address, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start it, wait until it answers a chat, and end it with everything that it started."""
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command.argv,
+            env={**os.environ, **command.environ},
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + _START
+        while (problem := _problem(address)) is not None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = log.read_text(errors="replace").strip()[-600:]
+                raise MissingError(f"it did not come up: {problem}; its log ends with: {last}")
+            time.sleep(0.05)
+        yield process
+    finally:
+        _end(process)
+
+
+def _problem(address: Address) -> str | None:
+    """Why a chat is not answered, if it is not."""
+    try:
+        with closing(socket.create_connection(address.pair, _START)) as connection:
+            connection.sendall(chat_request())
+            answer = connection.recv(65536)
+    except OSError as error:
+        return str(error)
+    return None if answer.startswith(b"HTTP/1.1 200") else answer.decode(errors="replace")[:300]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _, left = psutil.wait_procs(below, timeout=2)
+    for one in left:
+        one.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

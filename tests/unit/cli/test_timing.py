@@ -1,0 +1,75 @@
+"""What `lemonpod bench` makes of answers, and of engines that give none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lemonpod.cli.timing import QUANTITIES, Answer, Spread, Way, bodies, compare
+from lemonpod.errors import UpstreamError
+from tests.unit.cli.conftest import http
+
+Answering = Callable[[bytes], str]
+FIRST, SPEED, _ = QUANTITIES
+
+
+def test_speed_is_of_the_tokens_after_the_first() -> None:
+    assert Answer(first_token=1.0, last_token=3.0, tokens=11).tokens_per_second == 5.0
+    assert Answer(first_token=1.0, last_token=1.0, tokens=1).tokens_per_second is None
+
+
+def test_the_difference_is_taken_within_pairs() -> None:
+    pairs = [
+        (Answer(0.003, 1.0, 1), Answer(0.001, 1.0, 1)),
+        (Answer(0.021, 1.0, 1), Answer(0.020, 1.0, 1)),
+        (Answer(0.004, 1.0, 1), Answer(0.001, 1.0, 1)),
+    ]
+    compared = compare(pairs, FIRST)
+    assert compared.gateway == Spread(4, 3, 21)
+    assert compared.direct == Spread(1, 1, 20)
+    assert compared.added is not None
+    assert compared.added.median == pytest.approx(2)
+    assert compare(pairs, SPEED).added is None
+
+
+def test_no_two_requests_begin_alike() -> None:
+    made = bodies("m", "the prompt", 8)
+    first, second = (next(made)["messages"][0]["content"] for _ in range(2))
+    assert first != second
+    assert len(first) == len(second)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone", "404 Not Found: none"),
+        (http(b"data: [DONE]\n\n"), "no token"),
+        (http(b'data: {"error": {"message": "out of memory"}}\n\n'), "out of memory"),
+        (http(b"data: nonsense\n\n"), "Expecting value"),
+        (http(b"data: []\n\n"), "no object"),
+        (b"", "closed connection"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_with_its_place(
+    answering: Answering, answer: bytes, reason: str
+) -> None:
+    url = f"http://127.0.0.1:{answering(answer)}/v1/chat/completions"
+    with pytest.raises(UpstreamError, match=reason) as caught:
+        Way(url=url, hint="the cure").ask({})
+    assert url in caught.value.message
+    assert caught.value.hint == "the cure"
+
+
+def test_thoughts_are_tokens_and_the_engine_counts(answering: Answering) -> None:
+    body = (
+        b": a comment\n\n"
+        b'data: {"choices": [{"delta": {"role": "assistant", "content": ""}}]}\n\n'
+        b'data: {"choices": [{"delta": {"reasoning_content": "so"}}]}\n\n'
+        b'data: {"choices": [{"delta": {"content": "a b c"}}]}\n\n'
+        b'data: {"choices": [], "usage": {"completion_tokens": 4}}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    answer = Way(url=f"http://127.0.0.1:{answering(http(body))}/v1", hint="").ask({})
+    assert answer.tokens == 4
+    assert 0 < answer.first_token <= answer.last_token
