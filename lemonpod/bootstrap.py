@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lemonpod.config import Folders, Settings, home_folder, load_settings
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
@@ -24,6 +24,9 @@ from lemonpod.models.registry import ModelRegistry
 if TYPE_CHECKING:
     from lemonpod.engine.api import Adopter
     from lemonpod.engine.pool import Pool
+
+_LOOK_AGAIN: Final = 5.0
+"""Seconds to the next look for what an earlier server left with a runtime that does not answer."""
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +83,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.drivers.process import ProcessDriver
     from lemonpod.engine.api import InstanceState
     from lemonpod.engine.pool import Pool
+    from lemonpod.engine.tasks import cancel
     from lemonpod.gateway.app import make_app
     from lemonpod.gateway.runner import running
     from lemonpod.inventory.watch import Watcher
@@ -111,6 +115,8 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
                 log.warning("%s", line)
         stack.push_async_callback(pool.aclose)
         await _adopt(containers, pool, inventory)
+        late = asyncio.create_task(_adopt_late(containers, pool, inventory))
+        stack.push_async_callback(cancel, late)
         app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)  # before the edge: engines that end answer what waits
@@ -135,3 +141,12 @@ async def _adopt(driver: Adopter, pool: Pool, inventory: Inventory) -> None:
         await pool.adopt(one)
     for line in await driver.settle():
         log.warning("%s", line)
+
+
+async def _adopt_late(driver: Adopter, pool: Pool, inventory: Inventory) -> None:
+    """The same for engines of a runtime that did not answer at first, as soon as it does."""
+    while driver.unsettled:
+        await asyncio.sleep(_LOOK_AGAIN)
+        for line in await driver.reclaim():
+            log.warning("%s", line)
+        await _adopt(driver, pool, inventory)

@@ -69,6 +69,11 @@ class ContainerDriver:
         """Remove what does not run any more; what runs is left to be adopted, or to `settle`."""
         return await self._estate.look()
 
+    @property
+    def unsettled(self) -> bool:
+        """Some runtime did not answer when `reclaim` asked it."""
+        return self._estate.unsettled
+
     def adoptable(self) -> Sequence[Adoptable]:
         return self._estate.adoptable()
 

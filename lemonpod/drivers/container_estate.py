@@ -47,7 +47,10 @@ class Survivor:
 
 
 class Estate:
-    """Looked through once, at the start of a server: without a dead run on record no runtime is asked."""
+    """Looked through at the start of a server, and again as long as something could not be settled.
+
+    Without a dead run on record no runtime is asked.
+    """
 
     def __init__(self, folder: Path, runtimes: Runtimes, threads: Threads) -> None:
         self._folder = folder
@@ -55,8 +58,8 @@ class Estate:
         self._threads = threads
         self._runs: list[DeadRun] = []
         self._survivors: list[Survivor] = []
-        self._unsettled = False
-        """Something could not be looked at or ended: the next server has to try."""
+        self.unsettled = False
+        """Something could not be looked at or ended: it is to be looked for again, or by the next server."""
 
     @property
     def dead(self) -> frozenset[str]:
@@ -76,6 +79,7 @@ class Estate:
 
     async def look(self) -> list[str]:
         """Keep what runs, and remove the rest; one line for each that is removed."""
+        self.unsettled = False
         self._runs += await self._threads.run(lambda: dead_runs(self._folder, CONTAINERS))
         told: list[str] = []
         asked: list[Link] = []
@@ -87,20 +91,20 @@ class Estate:
                         asked.append(link)
                         told += await self._look_at(link)
             except (EngineError, TimeoutError) as error:
-                self._unsettled = True
+                self.unsettled = True
                 why = str(error) or f"it did not answer within {LOOK_TIMEOUT:g} s"
                 log.warning(
                     "what an earlier server left with %s cannot be looked for: %s", place.runtime, why
                 )
         if not self._survivors:
-            await self.aclose(forget=not self._unsettled)
+            await self.aclose(forget=not self.unsettled)
         return told
 
     async def settle(self, grace: float) -> list[str]:
         """End what nobody took."""
         left, self._survivors = self._survivors, []
         told = await asyncio.gather(*(self._end(survivor, grace) for survivor in left))
-        await self.aclose(forget=not self._unsettled)
+        await self.aclose(forget=not self.unsettled)
         return [line for line in told if line]
 
     async def aclose(self, *, forget: bool = False) -> None:
@@ -148,7 +152,7 @@ class Estate:
         try:
             await survivor.link.call(end)
         except EngineError as error:
-            self._unsettled = True
+            self.unsettled = True
             log.error("%s cannot be ended: %s", survivor, error)
             return None
         return f"ended {survivor}"

@@ -196,6 +196,10 @@ class Adopter(Driver, Protocol):
     """A driver whose engines may outlive their server: `reclaim` leaves those that run for whoever has the
     plan that they were started with."""
 
+    @property
+    def unsettled(self) -> bool:
+        """Not all could be looked at or ended: `reclaim` is to be called again by and by."""
+
     def adoptable(self) -> Sequence[Adoptable]:
         """What `reclaim` left. `create` with the same plan makes an engine whose start only takes it over."""
 

@@ -141,3 +141,20 @@ def test_a_killed_server_with_another_plan_now(engine: ContainerEngine, server: 
     server.start()
     wait_until(lambda: ours(engine) == [], within=30, what="what nobody goes on with is removed")
     assert server.loaded() == []
+
+
+@pytest.mark.timeout(180)
+def test_a_runtime_that_is_there_only_later(engine: ContainerEngine, server: LemonpodServer) -> None:
+    """What a killed server left is gone on with all the same, once its runtime answers."""
+    server.write_models(toolbox={"checkpoint": CHECKPOINT, "recipe": RECIPE})
+    server.post("/api/v1/load", {"model_name": MODEL})
+    (before,) = ours(engine)
+    server.kill()
+    engine.stop_service()
+    server.start()
+    assert server.loaded() == []
+    engine.start_service()
+    wait_until(lambda: server.loaded() and server.loaded()[0]["loaded"], within=40, what="it is taken over")
+    assert ours(engine)[0]["Id"] == before["Id"]
+    server.post("/api/v1/unload", {})
+    assert ours(engine) == []

@@ -163,6 +163,19 @@ async def test_a_runtime_that_does_not_answer_is_asked_by_the_next_server(
     await next_one.driver.aclose()
 
 
+async def test_a_runtime_that_does_not_answer_is_asked_again(crashed: tuple[World, ContainerEngine]) -> None:
+    world, left = crashed
+    unsettled = []
+    for error in (RuntimeUnavailableError("no socket"), None):
+        world.runtimes.error = error
+        await world.driver.reclaim()
+        unsettled.append(world.driver.unsettled)
+    assert unsettled == [True, False]
+    assert [one.model for one in world.driver.adoptable()] == [left.plan.model]
+    await world.driver.settle()
+    assert world.runtime.containers_ == {}
+
+
 async def test_a_runtime_that_hangs_does_not_keep_a_server_from_starting(
     crashed: tuple[World, ContainerEngine],
     caplog: pytest.LogCaptureFixture,
