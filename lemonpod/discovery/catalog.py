@@ -12,7 +12,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from operator import is_
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -38,6 +39,7 @@ __all__ = [
 
 # Hidden files, and what editors leave while they save: .x.json.swp, .#x.json, #x.json#, ~x.json.
 _IGNORED_STARTS: Final = (".", "#", "~")
+_SUFFIXES: Final = tuple(SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,10 @@ class _Directory:
     files: tuple[ManifestFile, ...] = ()
     distrust: tuple[Problem, ...] = ()
     unreadable: Problem | None = None
+    by_place: Mapping[str, ManifestFile] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_place", {str(file.path): file for file in self.files})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +141,7 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
     identities = set()
     for scope, path in paths:
         before = known_directories.get(path, _Directory(path=path, scope=scope))
-        known_files = {file.path: file for file in before.files}
+        known_files = before.by_place
         try:
             status = os.stat(path)
             if (status.st_dev, status.st_ino) in identities:
@@ -154,24 +160,22 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
             yield replace(before, scope=scope, unreadable=problem)
             continue
         files = (
-            look_at(path / name, scope, euid=euid, known=known_files.get(path / name), clock=clock)
-            for name in names
+            look_at(place, scope, euid=euid, known=known_files.get(place), clock=clock)
+            for place in map(os.path.join(path, "").__add__, names)
         )
-        yield _Directory(
-            path=path,
-            scope=scope,
-            files=tuple(file for file in files if file is not None),
-            distrust=distrust,
-        )
+        now = tuple(file for file in files if file is not None)
+        same = len(now) == len(before.files) and all(map(is_, now, before.files))
+        if same and (scope, distrust, None) == (before.scope, before.distrust, before.unreadable):
+            yield before  # with what it knows of its files
+        else:
+            yield _Directory(path=path, scope=scope, files=now, distrust=distrust)
 
 
 def manifest_names(directory: Path) -> list[str]:
     """The names of the files in `directory` that a scan takes for manifests; raises OSError."""
     names = os.listdir(directory)
     return sorted(
-        name
-        for name in names
-        if PurePath(name).suffix.lower() in SUFFIXES and not name.startswith(_IGNORED_STARTS)
+        name for name in names if name.lower().endswith(_SUFFIXES) and not name.startswith(_IGNORED_STARTS)
     )
 
 

@@ -60,14 +60,23 @@ class ManifestFile:
 
 
 def look_at(
-    path: Path, scope: Scope, *, euid: int, known: ManifestFile | None, clock: Callable[[], int]
+    path: str, scope: Scope, *, euid: int, known: ManifestFile | None, clock: Callable[[], int]
 ) -> ManifestFile | None:
     """The file as it is now: `known` itself where nothing has changed, None where it is gone."""
-    now = clock()
+    # Thousands of files are looked at every other second: nothing is made for one that is as it was.
+    if known and known.settled and known.scope is scope:
+        try:
+            if known.fingerprint == _fingerprint(os.lstat(path)):
+                return known
+        except OSError:  # `_read` tells what it means
+            pass
+    return _read(Path(path), scope, euid=euid, known=known, now=clock())
+
+
+def _read(
+    path: Path, scope: Scope, *, euid: int, known: ManifestFile | None, now: int
+) -> ManifestFile | None:
     try:
-        fingerprint = _fingerprint(os.lstat(path))
-        if known and known.settled and known.fingerprint == fingerprint and known.scope is scope:
-            return known
         content = read_trusted(path, scope, euid)
     except FileNotFoundError:
         return None
