@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from lemonpod.drivers.runtime import (
     ContainerInfo,
@@ -394,8 +393,3 @@ def _hang_up(container: FakeContainer) -> None:
             container.listener.shutdown(socket.SHUT_RDWR)
         container.listener.close()
         container.listener = None
-
-
-def scripted(**labels: Any) -> dict[str, str]:
-    """Labels, by their last words."""
-    return {f"lemonpod.{name}": str(value) for name, value in labels.items()}

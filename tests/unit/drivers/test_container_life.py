@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,14 @@ from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import Namespace, Restart
 from lemonpod.launch.plan import StopCommand
 from tests.factories import make_container_plan
-from tests.fakes.runtime import REMOTE, FakeRuntimes, scripted
+from tests.fakes.runtime import REMOTE, FakeRuntimes
 from tests.unit.drivers.containers import SETTINGS, World, plan_of
 from tests.waiting import until
+
+
+def labelled(**labels: Any) -> dict[str, str]:
+    """Labels, by their last words."""
+    return {f"lemonpod.{name}": str(value) for name, value in labels.items()}
 
 
 async def test_nothing_is_asked_and_no_file_is_made_before_a_container_is_wanted(tmp_path: Path) -> None:
@@ -56,7 +62,7 @@ async def test_a_container_says_whose_it_is(world: World) -> None:
     labels = dict(world.runtime.only().labels)
     instance = (world.state / "instance").read_text()
     assert json.loads(labels.pop("lemonpod.overrides")) == {"ctx_size": 4096}
-    assert labels == {"mine": "1"} | scripted(
+    assert labels == {"mine": "1"} | labelled(
         instance=instance,
         run=world.driver.run,
         engine=1,
@@ -328,7 +334,7 @@ async def test_a_strangers_name_is_refused_and_said_whose_it_is(world: World) ->
     engine = world.create(name="n-8001")
     with pytest.raises(NameConflictError, match=r"by one that lemonpod did not start.*podman rm -f n-8001"):
         await engine.start()
-    other = scripted(instance="elsewhere", model="m2", run="gone")
+    other = labelled(instance="elsewhere", model="m2", run="gone")
     stranger.labels = other
     with pytest.raises(NameConflictError, match="by the engine of m2 of another lemonpod server"):
         await world.create(name="n-8001").start()
