@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from lemonpod.contract.location import Finding
 from lemonpod.contract.refusals import Failure, refusal
@@ -22,6 +22,10 @@ from lemonpod.contract.refusals import Failure, refusal
 if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
+
+_KINDS: Final[Mapping[str, type]] = {"object": dict, "array": list, "string": str}
+_REMARKS: Final = frozenset({"title", "description", "default"})
+Test: TypeAlias = Callable[[str], bool]
 
 _MOST_ERRORS: Final = 1000
 """Where a document is that wrong, the rest of its errors are not worth their time."""
@@ -70,9 +74,22 @@ def _validator() -> Validator:
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
+    tests: dict[int, Test] = {}
+
+    def passes(rule: Any, value: object) -> bool:
+        """Whether a text is right at a glance: most of a manifest is, and need not be descended into."""
+        test = tests.get(id(rule))  # the rules live as long as this validator
+        if test is None:
+            test = tests[id(rule)] = _test_of_text(rule)
+        return type(value) is str and test(value)
+
     def pattern(validator: Any, regex: str, value: object, schema: Any) -> Iterator[ValidationError]:
         if isinstance(value, str) and not _compiled(regex).search(value):
             yield ValidationError("pattern")
+
+    def kind(validator: Any, wanted: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+        if not (isinstance(wanted, str) and type(value) is _KINDS.get(wanted)):
+            yield from Draft202012Validator.VALIDATORS["type"](validator, wanted, value, schema)
 
     def required(validator: Any, names: list[str], value: object, schema: Any) -> Iterator[ValidationError]:
         if isinstance(value, Mapping):
@@ -87,8 +104,20 @@ def _validator() -> Validator:
                 continue
             if rest is False:
                 yield ValidationError("unknown", path=[key], instance=key)
-            else:
+            elif not passes(rest, value[key]):
                 yield from validator.descend(value[key], rest, path=key)
+
+    def properties(validator: Any, rules: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+        if isinstance(value, Mapping):
+            for name, rule in rules.items():
+                if name in value and not passes(rule, value[name]):
+                    yield from validator.descend(value[name], rule, path=name, schema_path=name)
+
+    def items(validator: Any, rule: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+        if isinstance(value, list):
+            for index, element in enumerate(value):
+                if not passes(rule, element):
+                    yield from validator.descend(element, rule, path=index)
 
     def names(validator: Any, rule: Any, value: object, schema: Any) -> Iterator[ValidationError]:
         if isinstance(value, Mapping):
@@ -122,14 +151,28 @@ def _validator() -> Validator:
         "additionalProperties": additional,
         "anyOf": left_to_the_rules,
         "dependentRequired": dependent,
+        "items": items,
         "pattern": pattern,
+        "properties": properties,
         "propertyNames": names,
         "required": required,
+        "type": kind,
         "uniqueItems": unique,
     }
     schema = json.loads(schema_text())
     strict = cast(Any, extend)(Draft202012Validator, keywords)
     return cast("Validator", strict(_without_references(schema, schema)))
+
+
+def _test_of_text(rule: Mapping[str, Any]) -> Test:
+    """Tells whether a text is right for sure, by a rule that says no more than what is looked at here."""
+    said = rule.keys() - _REMARKS
+    if said == {"enum"}:
+        return frozenset(rule["enum"]).__contains__
+    if rule.get("type") != "string" or not said <= {"type", "pattern", "minLength"}:
+        return lambda text: False
+    least, regex = rule.get("minLength", 0), _compiled(rule.get("pattern", ""))
+    return lambda text: len(text) >= least and regex.search(text) is not None
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import is_
 from pathlib import Path
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.inherit import resolve_extends
-from lemonpod.discovery.files import Descriptor, ManifestFile, Source, look_at
+from lemonpod.discovery.files import SETTLED_AFTER_NS, Descriptor, ManifestFile, Source, look_at
 from lemonpod.discovery.paths import DiscoveryPaths, Scope
 from lemonpod.discovery.read import SUFFIXES
 from lemonpod.discovery.trust import directory_problems
@@ -64,6 +64,8 @@ class _Directory:
     files: tuple[ManifestFile, ...] = ()
     distrust: tuple[Problem, ...] = ()
     unreadable: Problem | None = None
+    stamp: tuple[int, int] | None = field(default=None, compare=False)
+    """Its times (mtime, ctime in ns) when its names were listed, if they had settled by then."""
     by_place: Mapping[str, ManifestFile] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +150,11 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
                 continue  # one directory under two names
             identities.add((status.st_dev, status.st_ino))
             distrust = directory_problems(path, scope, euid)
-            names = manifest_names(path)
+            stamp = (status.st_mtime_ns, status.st_ctime_ns)
+            if before.stamp == stamp:
+                places: Iterable[str] = known_files
+            else:
+                places = map(os.path.join(path, "").__add__, manifest_names(path))
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -160,15 +166,20 @@ def _look(paths: DiscoveryPaths, known: _Seen, euid: int, clock: Callable[[], in
             yield replace(before, scope=scope, unreadable=problem)
             continue
         files = (
-            look_at(place, scope, euid=euid, known=known_files.get(place), clock=clock)
-            for place in map(os.path.join(path, "").__add__, names)
+            look_at(place, scope, euid=euid, known=known_files.get(place), clock=clock) for place in places
         )
+        settled = stamp if clock() - max(stamp) > SETTLED_AFTER_NS else None
         now = tuple(file for file in files if file is not None)
         same = len(now) == len(before.files) and all(map(is_, now, before.files))
-        if same and (scope, distrust, None) == (before.scope, before.distrust, before.unreadable):
+        if same and (scope, distrust, None, settled) == (
+            before.scope,
+            before.distrust,
+            before.unreadable,
+            before.stamp,
+        ):
             yield before  # with what it knows of its files
         else:
-            yield _Directory(path=path, scope=scope, files=now, distrust=distrust)
+            yield _Directory(path=path, scope=scope, files=now, distrust=distrust, stamp=settled)
 
 
 def manifest_names(directory: Path) -> list[str]:

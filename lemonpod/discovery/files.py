@@ -23,7 +23,7 @@ from lemonpod.errors import ManifestError, Problem, UntrustedFileError
 
 Fingerprint: TypeAlias = tuple[int, ...]
 
-_SETTLED_AFTER_NS: Final = 2_000_000_000  # FAT counts in steps of two seconds, no file system in longer ones
+SETTLED_AFTER_NS: Final = 2_000_000_000  # FAT counts in steps of two seconds, no file system in longer ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def _read(
     return replace(
         _understood(path, scope, content, known),
         fingerprint=_fingerprint(content.status),
-        settled=now - last_change > _SETTLED_AFTER_NS,
+        settled=now - last_change > SETTLED_AFTER_NS,
     )
 
 
