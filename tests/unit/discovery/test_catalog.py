@@ -310,6 +310,7 @@ def test_a_directory_that_cannot_be_read_is_told_and_keeps_its_files(
         return listdir(path)
 
     monkeypatch.setattr(os, "listdir", failing)  # root reads every directory
+    os.utime(machine.config)  # a change of its mode shows in its times too
     machine.scan()
     assert machine.recipes == {"test-engine": file}
     assert machine.reasons(machine.config) == ["cannot read directory: Permission denied"]
