@@ -35,17 +35,18 @@ async def ask(endpoint: TcpEndpoint, probe: HealthProbe) -> str | None:
 
 
 async def _ask(endpoint: TcpEndpoint, probe: HealthProbe) -> str | None:
+    writer = None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
             reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port, limit=MAX_HEAD_BYTES)
-    except (OSError, TimeoutError):
-        return f"nothing takes connections at {endpoint.host}:{endpoint.port}"
-    try:
         if probe.type is ProbeType.TCP:
             return None
         return await _ask_http(reader, writer, endpoint, probe)
+    except (OSError, TimeoutError):
+        return f"nothing takes connections at {endpoint.host}:{endpoint.port}"
     finally:
-        writer.transport.abort()
+        if writer is not None:  # also where the time was over in the moment that it was connected
+            writer.transport.abort()
 
 
 async def _ask_http(
