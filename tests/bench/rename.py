@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from lemonpod.gateway.data.rename import EventRenamer, renamed
+from lemonpod.gateway.data.usage import StreamMeter, usage_in
 
 ENGINES: Final = {
     "llama.cpp": b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word %d"}}],'
@@ -38,6 +39,7 @@ def main() -> None:
         say(f"{engine}: the same name", rounds, lambda: EventRenamer("gemma").feed, said)
         say(f"{engine}: half an event", rounds, lambda: EventRenamer("asked").feed, halves)
         say(f"{engine}: two events", rounds, lambda: EventRenamer("asked").feed, pairs)
+        say(f"{engine}: what it used", rounds, metering, events)
         changing = [event.replace(b"1767225600", b"%d" % number) for number, event in enumerate(events)]
         say(f"{engine}: two things change", rounds, lambda: EventRenamer("asked").feed, changing)
     message = {
@@ -47,6 +49,12 @@ def main() -> None:
     }
     body = json.dumps({"choices": [message], "model": "/models/gemma.gguf", "usage": {}}).encode()
     say(f"a body of {len(body)} bytes", rounds, lambda: lambda data: renamed(data, "asked"), [body] * 100)
+    say("what it used", rounds, lambda: usage_in, [body] * 100)
+
+
+def metering() -> Callable[[bytes], object]:
+    meter = StreamMeter()
+    return lambda segment: meter.feed(segment, 1.0)
 
 
 def say(
