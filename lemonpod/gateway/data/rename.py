@@ -22,7 +22,8 @@ from lemonpod.gateway.data.words import WORDS
 _MODEL: Final = b'"model"'
 _ESCAPED_LETTER: Final = b"\\u006"
 """Where it is absent every key `model` is written so: its letters are U+0064 to U+006F."""
-_BLANK_LINE: Final = (b"\n\n", b"\r\n\r\n")
+_BLANK_LINE: Final = (b"\n\n", b"\n\r\n")
+"""Where one ends, lines that end with a lone CR aside."""
 _KEYS: Final = frozenset({b"model"})
 _EVENT_HOLDERS: Final = frozenset({b"response"})
 """Members of an event that hold the name in its stead (OpenAI's Responses API)."""
@@ -39,6 +40,7 @@ _QUOTE, _LF, _CR, _COLON, _COMMA = b'"\n\r:,'
 
 # No two neighbours in a pattern match the same byte, so giving back never finds another way.
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
+_EVENT_END: Final = re.compile(rb"\n\r?\n")
 _LINE: Final = re.compile(rb"[^\r\n]*")
 _TEXT: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _MEMBERS: Final = re.compile(rb'[^"{}\[\]:,]*')
@@ -220,16 +222,12 @@ class _Form:
         words = WORDS.search(event)
         if not words or not _IN_EVENT.to_a_text.fullmatch(event, 0, words.end()):
             return None
-        start = new_start = words.end()
+        start = words.end()
         end = _end(_IN_EVENT.text, event, start)
         if not event.startswith(b'"', end):
             return None
-        new_end = end + len(new) - len(event)
-        if name < start:
-            new_start = start + len(new) - len(event)
-        else:
-            new_end = end
-        return _Form(event[:start], event[end:], new[:new_start], new[new_end:], new != event)
+        shift = len(new) - len(event) if name < start else 0
+        return _Form(event[:start], event[end:], new[: start + shift], new[end + shift :], new != event)
 
     def fill(self, event: bytes) -> bytes | None:
         """The event with its new name, if it has this form."""
@@ -263,13 +261,13 @@ class EventRenamer:
         out: list[bytes] = []
         at, size = 0, len(segment)
         while at < size:
-            end = _next_event(segment, at) if self._between else 0
-            whole = self._try(segment[at:end]) if end else None
-            if whole is None:
-                at = self._follow(segment, at, out)
-            else:
+            blank = _EVENT_END.search(segment, at) if self._between else None
+            whole = self._try(segment[at : blank.end()]) if blank else None
+            if blank and whole is not None:
                 out.append(whole)
-                at = end
+                at = blank.end()
+            else:
+                at = self._follow(segment, at, out)
         return b"".join(out)
 
     def _try(self, events: bytes) -> bytes | None:
@@ -327,14 +325,6 @@ class EventRenamer:
         else:
             self._json.end_line()
         return blank
-
-
-def _next_event(segment: bytes, at: int) -> int:
-    """Where an event ends that starts at `at`; 0 where it does not yet."""
-    for blank in _BLANK_LINE:
-        if (end := segment.find(blank, at)) >= 0:
-            return end + len(blank)
-    return 0
 
 
 def _text(name: str) -> bytes:

@@ -71,9 +71,9 @@ class StreamMeter:
         )
 
     def _has_one(self, segment: bytes) -> bool:
-        """Whether some words stand where they did before, and nowhere else there."""
+        """Whether it is one event, with words where they stood before."""
         at = segment.find(self._usual)
-        if at < 0 or segment.find(self._usual, at + 1) >= 0:
+        if at < 0 or segment.find(b"\n\n") != len(segment) - 2:
             return False
         end = at + len(self._usual)
         return end < len(segment) and not segment.startswith(b'"', end)

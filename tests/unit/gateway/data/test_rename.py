@@ -50,10 +50,10 @@ def test_the_name_in_an_event_becomes_the_asked_one(stream: bytes, old: bytes) -
     expected = stream.replace(b"MODEL", NEW)
 
     assert by_events(data) == expected
-    assert by_events(data * 3) == expected * 3 or not stream.endswith(b"\n\n")
+    if stream.endswith((b"\n\n", b"\r\n\r\n")):
+        assert by_events(data * 3) == expected * 3
     for size in (1, 2, 3, 7, 50):
-        if size > 3 or len(data) < 2000:
-            assert by_events(data, size=size) == expected
+        assert by_events(data, size=size) == expected
 
 
 KEPT = [
@@ -191,7 +191,7 @@ def events(draw: st.DrawFn) -> tuple[bytes, object]:
     response = wanted.get("response")
     if isinstance(response, dict) and isinstance(response.get("model"), str):
         wanted["response"] = response | {"model": NAME}
-    return text.encode("utf-8", "replace"), json.loads(json.dumps(wanted))
+    return text.encode(), json.loads(json.dumps(wanted))
 
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -214,6 +214,4 @@ def test_any_events_split_anywhere_read_the_same_but_for_the_name(
 
     assert sent == by_events(data) == by_events(data, size=1)
     lines = [line for line in sent.split(end) if line]
-    assert [json.loads(line.removeprefix(b"data: ").decode("utf-8", "replace")) for line in lines] == [
-        wanted for _, wanted in told
-    ] or b"?" in data
+    assert [json.loads(line.removeprefix(b"data: ")) for line in lines] == [wanted for _, wanted in told]
