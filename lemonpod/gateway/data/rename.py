@@ -175,11 +175,12 @@ class JsonRenamer:
         watched = self._depth == self._open
         if mark == _QUOTE:
             if watched and not self._colon:
-                self._string, self._label = _String.LABEL, b""
+                self._string = _String.LABEL
             elif watched and self._says(_KEYS):
                 self._string = _String.NAME
             else:
                 self._string = _String.OTHER
+            self._label = b""
         elif mark == _COLON:
             self._colon = True
             return None

@@ -37,6 +37,7 @@ NAMED = [  # what stands where the new name is to stand, as MODEL
     b'data: {"a":1}\ndata: {"model":MODEL}\n\n',
     b'data: {"a":"broken\ndata: {"model":MODEL}\n\n',
     b'data: {"model":MODEL}\r\rdata: {"model":MODEL}\r\r',
+    b'data: {"model":MODEL:"x"}\n\n',
     b'data: [DONE]\n\ndata: {"model":MODEL}',
     b': ping\n\n\n\ndata: {"a":' + b"[" * 12 + b"]" * 12 + b',"model":MODEL}\n\n',
     b'data: {"pad":"' + b"\\\\x" * 10_000 + b'","model":MODEL}\n\n',
