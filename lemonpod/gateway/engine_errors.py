@@ -12,6 +12,7 @@ from aiohttp import web
 from lemonpod.gateway.errors import NO_RETRY
 from lemonpod.gateway.exchange import Exchange
 from lemonpod.gateway.headers import to_client
+from lemonpod.gateway.scrub import scrub
 
 _MAX_READ: Final = 64 << 10
 _MAX_SHOWN: Final = 2000
@@ -25,6 +26,7 @@ async def answer_engine_error(request: web.Request, answer: Exchange) -> web.Res
     """The engine's status, with its message in an envelope."""
     body, _ = await answer.read_all(_MAX_READ)
     text = _inflated(body, answer.headers.get("Content-Encoding", "")).decode("utf-8", "replace").strip()
+    text = scrub(text, answer.plan)
     headers = to_client(answer.headers)
     for name in _OF_THE_BODY:
         headers.popall(name, None)

@@ -57,6 +57,7 @@ class Exchange:
     """An answer that has begun."""
 
     def __init__(self, lease: EngineLease, response: aiohttp.ClientResponse) -> None:
+        self.plan = lease.plan
         self.model = lease.plan.model
         self.recipe = lease.plan.recipe
         self.status = response.status

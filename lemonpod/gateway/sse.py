@@ -38,13 +38,15 @@ class EventStream:
         """Whether a new event may start here."""
         return self._tail.endswith(_BLANK_LINE)
 
-    def feed(self, chunk: bytes) -> None:
+    def feed(self, chunk: bytes) -> bytes:
+        """Follow `chunk`; returns it behind the end of what came before, so that nothing is split in it."""
         seen = self._tail + chunk
         if not self.done and b"[DONE]" in seen:
             self.done = _DONE_LINE.search(seen) is not None
         if not self.failed and b"error" in seen:
             self.failed = _ERROR_LINE.search(seen) is not None
         self._tail = seen[-_TAIL:]
+        return seen
 
     def closing(self, *events: bytes) -> bytes:
         """What ends the stream properly with `events`, from wherever it stands."""

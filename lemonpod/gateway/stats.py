@@ -12,9 +12,39 @@ from typing import Any
 from lemonpod.gateway.json_body import JsonBody
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one answer used; None is unknown."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Those of the input that were known from earlier requests."""
+    first_token: float | None = None
+    """Seconds."""
+    speed: float | None = None
+    """Tokens a second."""
+
+
+def usage_of(usage: object, timings: object) -> Usage:
+    """What an answer's member `usage` tells, and `timings`, which llama.cpp adds to it."""
+    told, timed = _object(usage), _object(timings)
+    details = told.get("prompt_tokens_details", told.get("input_tokens_details"))
+    prompt_ms = _number(timed.get("prompt_ms"))
+    return Usage(
+        input_tokens=_count(told.get("prompt_tokens", told.get("input_tokens", timed.get("prompt_n")))),
+        output_tokens=_count(
+            told.get("completion_tokens", told.get("output_tokens", timed.get("predicted_n")))
+        ),
+        cached_tokens=_count(_object(details).get("cached_tokens", timed.get("cache_n"))),
+        first_token=None if prompt_ms is None else prompt_ms / 1000,
+        speed=_number(timed.get("predicted_per_second")),
+    )
+
+
 @dataclass(slots=True)
 class Stats:
-    """Counted from the `usage` and `timings` objects of answers that pass whole; streams are not opened."""
+    """The last answer's numbers, and the sums of all of them."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -40,16 +70,17 @@ class Stats:
 
     def count(self, body: JsonBody) -> None:
         """Add one answer, if it says what it used."""
-        usage = _object(body.get("usage"))
-        if not usage:
+        self.add(usage_of(body.get("usage"), body.get("timings")))
+
+    def add(self, usage: Usage) -> None:
+        """Add what one answer used, if that is known."""
+        if usage.input_tokens is None and usage.output_tokens is None:
             return
-        timings = _object(body.get("timings"))  # llama.cpp's addition
-        self.last_input = _count(usage.get("prompt_tokens", usage.get("input_tokens")))
-        self.last_output = _count(usage.get("completion_tokens", usage.get("output_tokens")))
-        cached = _object(usage.get("prompt_tokens_details")).get("cached_tokens")
-        self.last_cached = None if cached is None else _count(cached)
-        self.last_first_token = _number(timings.get("prompt_ms")) / 1000
-        self.last_speed = _number(timings.get("predicted_per_second"))
+        self.last_input = usage.input_tokens or 0
+        self.last_output = usage.output_tokens or 0
+        self.last_cached = usage.cached_tokens
+        self.last_first_token = usage.first_token or 0.0
+        self.last_speed = usage.speed or 0.0
         self.input_tokens += self.last_input
         self.output_tokens += self.last_output
 
@@ -75,15 +106,16 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: object) -> float:
+def _number(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return 0.0
+        return None
     try:
         number = float(value)
     except OverflowError:  # more digits than a float holds
-        return 0.0
-    return max(number, 0.0) if math.isfinite(number) else 0.0
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
 
 
-def _count(value: object) -> int:
-    return int(_number(value))
+def _count(value: object) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 BLANK: Final = "…"
@@ -18,6 +18,16 @@ _FLAG: Final = re.compile(r"--?(?:[\w.-]*[_.-])?(?:api[_-]?key|token|secret|pass
 def is_secret(name: str) -> bool:
     """Whether a variable of that name may hold a credential."""
     return bool(_NAME.search(name))
+
+
+def secrets_of(argv: Sequence[str]) -> list[str]:
+    """The credentials in `argv`."""
+    shown = without_secrets(argv)
+    return [
+        word.removeprefix(left.removesuffix(BLANK))
+        for word, left in zip(argv, shown, strict=True)
+        if word != left
+    ]
 
 
 def without_secrets(argv: Iterable[str]) -> list[str]:

@@ -1,0 +1,122 @@
+"""What was asked of engines lately, and how it went: a record for each request, once it is over."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+from lemonpod.gateway.stats import Stats, Usage
+
+log = logging.getLogger(__name__)
+
+_KEPT: Final = 1000
+_MAX_NAME: Final = 200
+"""A client may ask for a model of any name."""
+
+
+class Ending(StrEnum):
+    """How a request ended."""
+
+    COMPLETE = "complete"
+    CLIENT_LEFT = "client_left"
+    ENGINE_BROKE_OFF = "engine_broke_off"
+    ERROR = "error"
+    """Told to the client: by a status, or in the stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """One finished request. Times are in seconds; None is unknown, or did not come to pass."""
+
+    started: float
+    """By the wall clock."""
+    method: str
+    path: str
+    model: str | None
+    recipe: str | None
+    status: int | None
+    """None where the client left before there was one."""
+    ending: Ending
+    bytes_in: int = 0
+    bytes_out: int = 0
+    queued: float | None = None
+    loaded: float | None = None
+    """How long it waited for its model to be loaded."""
+    total: float
+    usage: Usage = field(default_factory=Usage)
+
+    def as_json(self) -> dict[str, object]:
+        """The record as `GET /internal/activity` shows it."""
+        usage = self.usage
+        return {
+            "time": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="milliseconds"),
+            "method": self.method,
+            "path": self.path,
+            "model": _clipped(self.model),
+            "recipe": self.recipe,
+            "status": self.status,
+            "ending": self.ending,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "queue_ms": _milliseconds(self.queued),
+            "load_ms": _milliseconds(self.loaded),
+            "first_token_ms": _milliseconds(usage.first_token),
+            "total_ms": _milliseconds(self.total),
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "tokens_per_second": None if usage.speed is None else round(usage.speed, 2),
+        }
+
+    def __str__(self) -> str:
+        model = _clipped(self.model)
+        parts = [f"{self.method} {self.path}: {self.status or '-'} {self.ending}"]
+        if model is not None:
+            name = model if model.isprintable() else ascii(model)
+            parts.append(name if self.recipe is None else f"{name} on {self.recipe}")
+        parts.append(f"{self.total * 1000:.1f} ms")
+        for what, seconds in (
+            ("queued", self.queued),
+            ("loaded", self.loaded),
+            ("first token", self.usage.first_token),
+        ):
+            if seconds:
+                parts.append(f"{what} {seconds * 1000:.1f} ms")
+        if self.usage.output_tokens is not None:
+            parts.append(f"{self.usage.input_tokens or 0} tokens in, {self.usage.output_tokens} out")
+        if self.usage.speed:
+            parts.append(f"{self.usage.speed:.1f} tokens/s")
+        parts.append(f"{self.bytes_in} bytes in, {self.bytes_out} out")
+        return ", ".join(parts)
+
+
+class ActivityLog:
+    """The last requests, in the order in which they ended; each is logged and counted as well."""
+
+    def __init__(self, stats: Stats, *, kept: int = _KEPT) -> None:
+        self._stats = stats
+        self._records: deque[Activity] = deque(maxlen=kept)
+
+    def add(self, record: Activity) -> None:
+        """Take note of a finished request."""
+        self._records.append(record)
+        self._stats.add(record.usage)
+        log.info("%s", record)
+
+    def tail(self, count: int) -> list[dict[str, object]]:
+        """The last `count` records, the newest at the end."""
+        newest = list(islice(reversed(self._records), max(count, 0)))
+        return [record.as_json() for record in reversed(newest)]
+
+
+def _clipped(name: str | None) -> str | None:
+    return name if name is None or len(name) <= _MAX_NAME else name[:_MAX_NAME] + "…"
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)

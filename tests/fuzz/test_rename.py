@@ -1,0 +1,49 @@
+"""Whatever an engine sends: searches and steps agree, and where it is split makes no difference."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lemonpod.gateway.data.rename import EventRenamer, JsonRenamer, renamed
+from tests.unit.gateway.data.test_rename import CHUNKS, CUTS, PATH, by_events, split
+
+BITS = st.sampled_from(
+    [b'"model"', b'"model":"', b'"model":"a"', b'"response":{', b'"content":"', b"\\u006d", b'"', b"\\", b"{",
+     b"}", b"[", b"]", b":", b",", b"x", b" ", b"\xff", b"null", b"data:", b"data: {", b"\n", b"\r", b"\n\n",
+     b"\r\n\r\n"]
+)  # fmt: skip
+
+
+@given(st.lists(BITS, max_size=40).map(b"".join), CUTS)
+@settings(max_examples=1500, deadline=None)
+def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[int]) -> None:
+    renamer = EventRenamer("new")
+    sent = b"".join([renamer.feed(segment) for segment in split(data, cuts)])
+
+    assert sent == by_events(data, name="new") == by_events(data, size=1, name="new")
+    assert by_events(sent, name="new") == sent
+
+
+@given(st.lists(BITS, max_size=40).map(b"".join), CUTS)
+@settings(max_examples=700, deadline=None)
+def test_one_go_and_steps_agree_on_bodies(data: bytes, cuts: list[int]) -> None:
+    renamer = JsonRenamer("new")
+
+    assert b"".join([renamer.feed(piece) for piece in split(data, cuts)]) == renamed(data, "new")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(list(CHUNKS.values())), st.lists(BITS, max_size=4).map(b"".join)),
+        max_size=8,
+    )
+)
+@settings(max_examples=700, deadline=None)
+def test_a_form_decides_as_the_steps_do(told: list[tuple[bytes, bytes]]) -> None:
+    renamer = EventRenamer("new")
+    stream = [chunk.replace(b"MODEL", PATH).replace(b"WORDS", b'"%b"' % words) for chunk, words in told]
+
+    assert b"".join([renamer.feed(event) for event in stream]) == by_events(
+        b"".join(stream), size=1, name="new"
+    )
