@@ -152,8 +152,8 @@ class Instance:
         The lease is given in the step that makes the instance ready: no unload comes between. The last to
         leave the queue ends a start that would be in vain.
         """
-        if self.state is InstanceState.READY and self.plan is not None:
-            return self._take(self.plan)
+        if lease := self.try_take():
+            return lease
         ticket: asyncio.Future[EngineLease] = asyncio.get_running_loop().create_future()
         self._queue.append(ticket)
         try:
@@ -179,6 +179,12 @@ class Instance:
     async def made(self) -> None:
         """Wait until there is an engine, or none will come."""
         await self._made.wait()
+
+    def try_take(self) -> EngineLease | None:
+        """A lease; None where it is not ready."""
+        if self.state is not InstanceState.READY or self.plan is None:
+            return None
+        return self._take(self.plan)
 
     def _take(self, plan: LaunchPlan) -> EngineLease:
         self._in_flight += 1

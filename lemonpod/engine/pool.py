@@ -86,6 +86,11 @@ class Pool:
         finally:
             lease.release()
 
+    def try_lease(self, model: str) -> EngineLease | None:
+        """A lease of an engine that is ready, to be released by the caller; None where `lease` would wait."""
+        instance = self._lives.get(model)
+        return None if instance is None or self._closing else instance.try_take()
+
     async def adopt(self, found: Adoptable) -> None:
         """Go on with an engine that outlived its server, if it would be started in the same way today.
 
