@@ -13,6 +13,7 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import LogLine
 from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
 from lemonpod.gateway import keys
+from lemonpod.gateway.control_body import ControlBody
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
 from lemonpod.gateway.intake import read_body
 from lemonpod.gateway.json_body import peek
@@ -24,6 +25,8 @@ from lemonpod.launch.options import accepted_options
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "stream"})
 _MAX_BODY: Final = 256 << 10
 """A few options need no more, and reading it must not hold up others."""
+_MANY: Final = 100
+"""Of requests, where nobody says how many."""
 _MAX_DIGITS: Final = 18
 """Of a number of lines: int() refuses thousands of them."""
 
@@ -63,7 +66,7 @@ async def load(request: web.Request) -> web.StreamResponse:
 
 async def unload(request: web.Request) -> web.Response:
     """Stop one engine, or without a name every one."""
-    data = await read_body(request, request.app[keys.SETTINGS], _MAX_BODY)
+    data = await read_body(ControlBody(request), request.app[keys.SETTINGS], _MAX_BODY)
     name = _model(_parsed(data)) if data else None
     pool = request.app[keys.POOL]
     try:
@@ -88,13 +91,11 @@ async def logs(request: web.Request) -> web.StreamResponse:
     name = query.get("model")
     if name is None:
         raise MalformedRequestError("'model' parameter is required")
-    tail = query.get("tail")
-    if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
-        raise MalformedRequestError("'tail' must be a number of lines")
+    tail = _tail(request)
     try:
         lines = request.app[keys.POOL].logs(
             await _id_of(request.app, name),
-            tail=None if tail is None else int(tail),
+            tail=tail,
             follow=query.get("follow", "") in {"1", "true"},
         )
     except ModelNotLoadedError:
@@ -107,6 +108,13 @@ async def logs(request: web.Request) -> web.StreamResponse:
             async for line in lines:
                 await response.write(_ndjson(line))
     return response
+
+
+async def activity(request: web.Request) -> web.Response:
+    """The data requests that ended last, the newest at the end; `tail` says how many at most."""
+    tail = _tail(request)
+    records = request.app[keys.RELAY].activities.tail(_MANY if tail is None else tail)
+    return web.json_response({"requests": records})
 
 
 async def shutdown(request: web.Request) -> web.Response:
@@ -123,6 +131,13 @@ async def _id_of(app: web.Application, name: str) -> str:
         return name
 
 
+def _tail(request: web.Request) -> int | None:
+    tail = request.query.get("tail")
+    if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
+        raise MalformedRequestError("'tail' must be a number of lines")
+    return None if tail is None else int(tail)
+
+
 def _flag(body: Mapping[str, Any], name: str) -> bool:
     value = body.get(name, False)
     if not isinstance(value, bool):
@@ -131,7 +146,7 @@ def _flag(body: Mapping[str, Any], name: str) -> bool:
 
 
 async def _object(request: web.Request) -> Mapping[str, Any]:
-    return _parsed(await read_body(request, request.app[keys.SETTINGS], _MAX_BODY))
+    return _parsed(await read_body(ControlBody(request), request.app[keys.SETTINGS], _MAX_BODY))
 
 
 def _parsed(data: bytes) -> Mapping[str, Any]:

@@ -1,21 +1,15 @@
-"""The application: which handler answers which path, and what every request passes."""
+"""The application: the control routes with their handlers, and the data path beside it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections.abc import Callable
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from lemonpod.engine.pool import Pool
-from lemonpod.gateway import admin, health, keys, models_api
-from lemonpod.gateway.auth import check_key
-from lemonpod.gateway.cors import check_origin, say_origin
-from lemonpod.gateway.dispatch import serve
+from lemonpod.gateway import admin, health, keys, middlewares, models_api
+from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
-from lemonpod.gateway.errors import answer_errors
-from lemonpod.gateway.exchange import engine_session
 from lemonpod.gateway.page import page
 from lemonpod.gateway.routes import PREFIXES, ROUTES
 from lemonpod.gateway.settings import GatewaySettings
@@ -28,19 +22,27 @@ def make_app(
     inventory: Inventory, pool: Pool, settings: GatewaySettings, *, shutdown: Callable[[], None]
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it."""
-    app = web.Application(middlewares=[answer_errors, check_origin, check_key, _know_what_is_there])
+    app = web.Application(
+        middlewares=[
+            middlewares.answer_errors,
+            middlewares.check_origin,
+            middlewares.check_key,
+            middlewares.know_what_is_there,
+        ]
+    )
     app[keys.SETTINGS] = settings
     app[keys.INVENTORY] = inventory
     app[keys.POOL] = pool
     app[keys.STATS] = Stats()
+    app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
     app[keys.SHUTDOWN] = shutdown
-    app.cleanup_ctx.append(_engine_session)
-    app.on_response_prepare.append(say_origin)
-    app.on_response_prepare.append(_say_server)
+    app.on_response_prepare.append(middlewares.say_origin)
+    app.on_response_prepare.append(middlewares.say_server)
     app.router.add_get("/", page)
     app.router.add_get("/live", health.live)
     app.router.add_get("/internal/engines", list_engines)
     app.router.add_get("/internal/logs", admin.logs)
+    app.router.add_get("/internal/activity", admin.activity)
     app.router.add_post("/internal/shutdown", admin.shutdown)
     for prefix in PREFIXES:
         _add_api(app.router, prefix)
@@ -56,25 +58,12 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_post(f"{prefix}/load", admin.load)
     router.add_post(f"{prefix}/unload", admin.unload)
     for route in ROUTES:
-        handler = partial(serve, route)
         if route.spec.method == "GET":
-            router.add_get(prefix + route.spec.path, handler)
+            router.add_get(prefix + route.spec.path, _of_the_data_path)
         else:
-            router.add_route(route.spec.method, prefix + route.spec.path, handler)
+            router.add_route(route.spec.method, prefix + route.spec.path, _of_the_data_path)
 
 
-async def _engine_session(app: web.Application) -> AsyncIterator[None]:
-    async with engine_session(app[keys.SETTINGS]) as app[keys.SESSION]:
-        yield
-
-
-@web.middleware
-async def _know_what_is_there(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let requests that come before the first look at the disk wait for it; `/live` promises nothing."""
-    if request.path != "/live":
-        await request.app[keys.INVENTORY].ready()
-    return await handler(request)
-
-
-async def _say_server(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers["Server"] = "lemonpod"  # the library's version is nobody's business
+async def _of_the_data_path(request: web.Request) -> web.StreamResponse:
+    """Never asked: the path is known here so that another method is answered with the right one."""
+    raise web.HTTPNotFound

@@ -7,35 +7,34 @@ import math
 import zlib
 from typing import Any, Final
 
-from aiohttp import web
-
-from lemonpod.gateway.errors import NO_RETRY
-from lemonpod.gateway.exchange import Exchange
-from lemonpod.gateway.headers import to_client
+from lemonpod.gateway.errors import NO_RETRY, Answer
+from lemonpod.gateway.headers import Field, known
 from lemonpod.gateway.scrub import scrub
+from lemonpod.launch.plan import LaunchPlan
 
-_MAX_READ: Final = 64 << 10
+MAX_READ: Final = 64 << 10
+"""Of an error's body; the rest is not waited for."""
 _MAX_SHOWN: Final = 2000
 # Keys and logins are ours alone: a client that logs out because an engine wants one is misled.
 _NOT_THE_CLIENTS_FAULT: Final = frozenset({401, 403, 407})
-_OF_THE_BODY: Final = ("Content-Length", "Content-Type", "Content-Encoding", "ETag", "Last-Modified")
+_OF_THE_BODY: Final = frozenset(
+    {b"content-length", b"content-type", b"content-encoding", b"etag", b"last-modified"}
+)
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
-async def answer_engine_error(request: web.Request, answer: Exchange) -> web.Response:
-    """The engine's status, with its message in an envelope."""
-    body, _ = await answer.read_all(_MAX_READ)
-    text = _inflated(body, answer.headers.get("Content-Encoding", "")).decode("utf-8", "replace").strip()
-    text = scrub(text, answer.plan)
-    headers = to_client(answer.headers)
-    for name in _OF_THE_BODY:
-        headers.popall(name, None)
-    status = 502 if answer.status in _NOT_THE_CLIENTS_FAULT else answer.status
-    if answer.status in _NOT_THE_CLIENTS_FAULT | {501}:
-        headers.update(NO_RETRY)  # clients try again after any 5xx, and here in vain
-    return web.json_response(
-        engine_envelope(answer.status, text, recipe=answer.recipe), status=status, headers=headers
-    )
+def engine_answer(
+    status: int, fields: list[Field], body: bytes, plan: LaunchPlan
+) -> tuple[Answer, list[Field]]:
+    """An engine's error as our own answer, with those of its headers that pass."""
+    coding = known(fields).get(b"content-encoding", b"")
+    text = scrub(_inflated(body, coding).decode("utf-8", "replace").strip(), plan)
+    theirs = status in _NOT_THE_CLIENTS_FAULT
+    # Clients try again after any 5xx, and here in vain.
+    headers = NO_RETRY if theirs or status == 501 else {}
+    kept = [field for field in fields if field[0] not in _OF_THE_BODY and field[0].decode() not in headers]
+    answer = Answer(502 if theirs else status, engine_envelope(status, text, recipe=plan.recipe), headers)
+    return answer, kept
 
 
 def engine_envelope(status: int, text: str, *, recipe: str) -> dict[str, Any]:
@@ -77,10 +76,10 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _inflated(body: bytes, coding: str) -> bytes:
-    if coding.strip().lower() not in {"gzip", "deflate"}:
+def _inflated(body: bytes, coding: bytes) -> bytes:
+    if coding.strip().lower() not in {b"gzip", b"deflate"}:
         return body
     try:
-        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, _MAX_READ)
+        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, MAX_READ)
     except zlib.error:
         return b""

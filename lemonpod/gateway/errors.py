@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from lemonpod.errors import (
     ConfigError,
@@ -35,9 +33,6 @@ from lemonpod.errors import (
     UnauthorizedError,
     UpstreamError,
 )
-from lemonpod.gateway import keys
-
-log = logging.getLogger(__name__)
 
 Envelope = dict[str, Any]
 
@@ -63,6 +58,15 @@ class Row:
     form: Form = Form.TYPED
     retry: bool = True
     """False where the same request can only fail again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of our own, in JSON."""
+
+    status: int
+    envelope: Envelope
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 # Looked up along the class's MRO, so a new error inherits the answer of its parent.
@@ -116,7 +120,7 @@ def typed_envelope(message: str, kind: str, **more: object) -> Envelope:
     return {"error": {"message": message, "type": kind, **more}}
 
 
-def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
+def answer_to(error: LemonpodError, *, model: str | None = None) -> Answer:
     """The whole answer that tells of `error`."""
     row = row_of(type(error))
     headers = {} if row.retry else dict(NO_RETRY)
@@ -125,50 +129,13 @@ def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait)))
     if row.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return web.json_response(envelope(error, model=model), status=row.status, headers=headers)
+    return Answer(row.status, envelope(error, model=model), headers)
 
 
-@web.middleware
-async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn whatever goes wrong before an answer has begun into the envelope for it."""
-    try:
-        return await handler(request)
-    except LemonpodError as error:
-        if _has_begun(request):
-            raise
-        if row_of(type(error)).status >= 500:
-            log.warning("%s %s: %s", request.method, request.path, error)
-        return response(error, model=request.get(keys.REQUESTED_MODEL))
-    except web.HTTPMethodNotAllowed as error:
-        return _method_not_allowed(error)
-    except web.HTTPNotFound:
-        return web.json_response(
-            typed_envelope("The requested endpoint does not exist", "not_found", path=request.path),
-            status=404,
-            headers=NO_RETRY,
-        )
-    except web.HTTPException as error:
-        text = error.text or error.reason
-        return web.json_response(typed_envelope(text, "invalid_request"), status=error.status)
-    except Exception:
-        if _has_begun(request):
-            raise
-        log.exception("%s %s failed", request.method, request.path)
-        return web.json_response(typed_envelope("Internal server error", "internal_error"), status=500)
-
-
-def _has_begun(request: web.Request) -> bool:
-    """Whether bytes of an answer are out: then aiohttp logs the error and breaks the connection."""
-    return request.writer.output_size > 0
-
-
-def _method_not_allowed(error: web.HTTPMethodNotAllowed) -> web.Response:
-    wanted = " or ".join(sorted(error.allowed_methods - {"HEAD"}))
-    return web.json_response(
-        {"error": f"Method Not Allowed. Use {wanted} for this endpoint"},
-        status=405,
-        headers={"Allow": ", ".join(sorted(error.allowed_methods))},
-    )
+def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
+    """As `answer_to`, for aiohttp to send."""
+    answer = answer_to(error, model=model)
+    return web.json_response(answer.envelope, status=answer.status, headers=answer.headers)
 
 
 def _model_envelope(message: str, code: str, model: str | None) -> Envelope:

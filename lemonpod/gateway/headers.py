@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
 
-from multidict import CIMultiDict, CIMultiDictProxy
+Field: TypeAlias = tuple[bytes, bytes, bytes]
+"""A header's name in small letters, as it was written, and the value."""
 
 MAX_FIELD: Final = 64 << 10
 """One header's value or the request line, from either side: long queries and tokens fit."""
@@ -14,73 +16,85 @@ MAX_FIELD: Final = 64 << 10
 # RFC 9110 section 7.6.1, with the older names that are still seen.
 _HOP_BY_HOP: Final = frozenset(
     {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
     }
 )
 # What a client proves itself with is for us alone: an engine is somebody else's program.
-_SECRETS: Final = frozenset({"authorization", "api-key", "cookie", "x-api-key"})
+_SECRETS: Final = frozenset({b"authorization", b"api-key", b"cookie", b"x-api-key"})
 # The body is framed anew, and by then inflated. Asked to say "100 Continue", some engines never would.
-_REQUEST_FRAMING: Final = frozenset({"content-encoding", "content-length", "expect", "host"})
+_REQUEST_FRAMING: Final = frozenset({b"content-encoding", b"content-length", b"expect", b"host"})
 # Ours to say: where the answer came from, who may read it, and who must log in.
-_RESPONSE_OURS: Final = frozenset({"date", "server", "set-cookie", "set-cookie2", "www-authenticate"})
-_CORS_PREFIX: Final = "access-control-"
-_UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_RESPONSE_OURS: Final = frozenset({b"date", b"server", b"set-cookie", b"set-cookie2", b"www-authenticate"})
+_NOT_TO_ENGINE: Final = _HOP_BY_HOP | _SECRETS | _REQUEST_FRAMING
+_NOT_TO_CLIENT: Final = _HOP_BY_HOP | _RESPONSE_OURS
+_CORS_PREFIX: Final = b"access-control-"
+_UNSENDABLE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def to_engine(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+def to_engine(fields: Iterable[Field], known: Mapping[bytes, bytes]) -> list[Field]:
     """A client's headers as an engine may see them."""
-    kept = _without(headers, _HOP_BY_HOP | _SECRETS | _REQUEST_FRAMING)
-    # Without this aiohttp would ask for gzip on its own, and a client that never did would get it.
-    kept.setdefault("Accept-Encoding", "identity")
+    named = _named(known)
+    kept = [field for field in fields if field[0] not in _NOT_TO_ENGINE and field[0] not in named]
+    if b"accept-encoding" not in known or b"accept-encoding" in named:
+        # Engines might compress for a client that says nothing, and that one never asked for it.
+        kept.append((b"accept-encoding", b"Accept-Encoding", b"identity"))
     return kept
 
 
-def to_client(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+def to_client(fields: Iterable[tuple[bytes, bytes]]) -> list[Field]:
     """An engine's headers as a client may see them; the length of the body is kept."""
-    kept = _without(headers, _HOP_BY_HOP | _RESPONSE_OURS)
-    for name in [name for name in kept if name.lower().startswith(_CORS_PREFIX)]:
-        kept.popall(name, None)
-    return kept
+    read = [(name.lower(), name, value) for name, value in fields]
+    named = _named(known(field for field in read if field[0] == b"connection"))
+    return [
+        field
+        for field in read
+        if field[0] not in _NOT_TO_CLIENT
+        and field[0] not in named
+        and not field[0].startswith(_CORS_PREFIX)
+        and not _UNSENDABLE.search(field[2])  # a parser that is kind to engines lets it pass
+    ]
 
 
-def is_encoded(headers: Mapping[str, str]) -> bool:
+def known(fields: Iterable[Field]) -> dict[bytes, bytes]:
+    """The values by their small names; several values are one list."""
+    values: dict[bytes, bytes] = {}
+    for key, _, value in fields:
+        values[key] = value if key not in values else b"%b, %b" % (values[key], value)
+    return values
+
+
+def as_lines(fields: Iterable[Field], *, without: Collection[bytes] = ()) -> bytes:
+    """The fields for a head, but for those whose small names are in `without`."""
+    return b"".join([name + b": " + value + b"\r\n" for key, name, value in fields if key not in without])
+
+
+def is_encoded(values: Mapping[bytes, bytes]) -> bool:
     """Whether the body is compressed, and so cannot be looked into or added to."""
-    return headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}
+    return values.get(b"content-encoding", b"identity").strip().lower() not in (b"", b"identity")
 
 
-def media_type(headers: Mapping[str, str]) -> str:
+@lru_cache(maxsize=64)
+def media_type(content_type: bytes) -> bytes:
     """The type of the body without its parameters, as `text/event-stream`."""
-    return headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return content_type.partition(b";")[0].strip().lower()
 
 
-def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether the body calls itself JSON."""
-    kind = media_type(headers)
-    return kind == "application/json" or kind.endswith("+json")
+@lru_cache(maxsize=64)
+def is_json(content_type: bytes) -> bool:
+    """Whether a body of this type calls itself JSON."""
+    kind = media_type(content_type)
+    return kind == b"application/json" or kind.endswith(b"+json")
 
 
-def _without(headers: CIMultiDictProxy[str], dropped: frozenset[str]) -> CIMultiDict[str]:
-    named = frozenset(_listed(headers.getall("Connection", [])))
-    kept: CIMultiDict[str] = CIMultiDict()
-    for name, value in headers.items():
-        if name.lower() not in dropped and name.lower() not in named and _is_sendable(value):
-            kept.add(name, value)
-    return kept
-
-
-def _listed(values: list[str]) -> Iterator[str]:
-    for value in values:
-        yield from (token.strip().lower() for token in value.split(","))
-
-
-def _is_sendable(value: str) -> bool:
-    # Bytes that are not UTF-8 arrive as surrogates, which the writer cannot send again; nor can it controls.
-    return not _UNSENDABLE.search(value)
+def _named(values: Mapping[bytes, bytes]) -> Collection[bytes]:
+    """What `Connection` lists besides, which is of that connection alone."""
+    listed = values.get(b"connection")
+    return () if not listed else [token.strip().lower() for token in listed.split(b",")]

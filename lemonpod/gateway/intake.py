@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import tempfile
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import IO, Final, TypeAlias
-
-from aiohttp import web
+from typing import IO, Final, Protocol, TypeAlias
 
 from lemonpod.contract.vocabulary import Body, Capability
-from lemonpod.errors import MalformedRequestError, RequestTimeoutError, RequestTooLargeError
-from lemonpod.gateway import keys
+from lemonpod.errors import MalformedRequestError, RequestTooLargeError
 from lemonpod.gateway.headers import media_type
 from lemonpod.gateway.inflate import Inflater
-from lemonpod.gateway.json_body import JsonBody, peek_aside
+from lemonpod.gateway.json_body import BIG, JsonBody, peek, peek_aside
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
 
 _IN_MEMORY: Final = 1 << 20
-_CHUNK: Final = 256 << 10
-_PLAIN: Final = frozenset({"", "identity"})
+_CHUNK: Final = 512 << 10
+_PLAIN: Final = frozenset({b"", b"identity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +35,51 @@ class Upload:
 Intake: TypeAlias = JsonBody | Upload | None
 
 
+class Source(Protocol):
+    """A request's body on its way."""
+
+    content_type: bytes
+    content_encoding: bytes
+    content_length: int
+
+    async def read(self) -> bytes:
+        """What has come, as soon as there is something; empty at the end.
+
+        Raises MalformedRequestError where the rest cannot be read.
+        """
+
+
 @asynccontextmanager
-async def received(route: Route, request: web.Request) -> AsyncIterator[Intake]:
+async def received(route: Route, source: Source, settings: GatewaySettings) -> AsyncIterator[Intake]:
     """The request's body; what was spooled is gone at the end."""
-    settings = request.app[keys.SETTINGS]
-    if route.spec.body is Body.NONE:
-        yield None
-    elif route.spec.body is Body.MULTIPART:
+    if route.spec.body is Body.MULTIPART:
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
-            yield await _spool(route, request, settings, file)
+            yield await _spool(route, source, settings, file)
     else:
-        data = await read_body(request, settings)
-        if not data and route.capability is Capability.SLOTS:
-            yield None  # an action on a slot needs no more than its query
-        else:
-            yield await _json(route, data)
+        yield await json_aside(route, await read_body(source, settings))
 
 
-async def read_body(request: web.Request, settings: GatewaySettings, limit: int | None = None) -> bytes:
+async def read_body(source: Source, settings: GatewaySettings, limit: int | None = None) -> bytes:
     """The whole body, inflated; `limit` is one below the configured."""
     most = settings.max_body
     name: str | None = "max_body"
     if limit is not None and limit < most:
         most, name = limit, None
-    pieces = [piece async for piece in _pieces(request, most, name, settings.body_timeout)]
+    pieces = [piece async for piece in _pieces(source, most, name)]
     return b"".join(pieces)
+
+
+def is_plain(content_encoding: bytes) -> bool:
+    """Whether the body comes as it is."""
+    return content_encoding.strip().lower() in _PLAIN
+
+
+def check_size(size: int, limit: int, name: str | None) -> None:
+    """Raise RequestTooLargeError where a body is longer than the setting `name` allows."""
+    if size > limit:
+        raise RequestTooLargeError(
+            f"The request body is longer than {limit} bytes", hint=f"see {name}" if name else None
+        )
 
 
 def name_of(intake: Intake) -> str | None:
@@ -78,21 +94,28 @@ def name_of(intake: Intake) -> str | None:
     return name
 
 
-def payload_for(intake: Intake, model: str) -> AsyncIterator[bytes] | io.BytesIO | None:
-    """The body for the engine: as it came, but JSON with the model named by its canonical id."""
-    match intake:
-        case None:
-            return None
-        case Upload():
-            return _unspool(intake)
-        case JsonBody():
-            body = intake if intake.get("model") in (None, model) else intake.with_text("model", model)
-            return io.BytesIO(body.encode())
+def payload_for(body: JsonBody, model: str) -> bytes:
+    """The body for the engine: as it came, but with the model named by its canonical id."""
+    return (body if body.get("model") in (None, model) else body.with_text("model", model)).encode()
 
 
-async def _json(route: Route, data: bytes) -> JsonBody:
-    body = await peek_aside(data, ("model", *route.spec.required))
-    _require(route, {name for name in route.spec.required if isinstance(body.get(name), str)})
+def json_now(route: Route, data: bytes) -> JsonBody | None:
+    """A JSON body of up to BIG bytes, with all that the route needs."""
+    if not data and route.capability is Capability.SLOTS:
+        return None  # an action on a slot needs no more than its query
+    return _complete(route, peek(data, ("model", *route.spec.required)))
+
+
+async def json_aside(route: Route, data: bytes) -> JsonBody | None:
+    """As `json_now`, but a long body does not hold up anybody else."""
+    if len(data) <= BIG:
+        return json_now(route, data)
+    return _complete(route, await peek_aside(data, ("model", *route.spec.required)))
+
+
+def _complete(route: Route, body: JsonBody) -> JsonBody:
+    if route.spec.required:
+        _require(route, {name for name in route.spec.required if isinstance(body.get(name), str)})
     return body
 
 
@@ -102,13 +125,12 @@ def _require(route: Route, given: Collection[str]) -> None:
             raise MalformedRequestError(f"'{name}' parameter is required")
 
 
-async def _spool(route: Route, request: web.Request, settings: GatewaySettings, file: IO[bytes]) -> Upload:
-    content_type = request.headers.get("Content-Type", "")
-    if media_type(request.headers) != "multipart/form-data":
+async def _spool(route: Route, source: Source, settings: GatewaySettings, file: IO[bytes]) -> Upload:
+    if media_type(source.content_type) != b"multipart/form-data":
         raise MalformedRequestError("The request must be multipart/form-data")
-    finder = FieldFinder(boundary_of(content_type), "model")
+    finder = FieldFinder(boundary_of(source.content_type.decode("utf-8", "surrogateescape")), "model")
     size = 0
-    async for piece in _pieces(request, settings.max_upload, "max_upload", settings.body_timeout):
+    async for piece in _pieces(source, settings.max_upload, "max_upload"):
         finder.feed(piece)
         if size + len(piece) > _IN_MEMORY:
             await asyncio.to_thread(file.write, piece)
@@ -120,37 +142,23 @@ async def _spool(route: Route, request: web.Request, settings: GatewaySettings, 
     return Upload(file, size, finder.value)
 
 
-async def _unspool(upload: Upload) -> AsyncIterator[bytes]:
+async def unspooled(upload: Upload) -> AsyncIterator[bytes]:
+    """The upload's bytes, from the first on."""
     upload.file.seek(0)
     while piece := await asyncio.to_thread(upload.file.read, _CHUNK):
         yield piece
 
 
-async def _pieces(request: web.Request, limit: int, name: str | None, pause: float) -> AsyncIterator[bytes]:
+async def _pieces(source: Source, limit: int, name: str | None) -> AsyncIterator[bytes]:
     """The body as it arrives, inflated; a Content-Length is believed only where it is too long already."""
-    coding = request.headers.get("Content-Encoding", "").strip().lower()
-    inflater = None if coding in _PLAIN else Inflater(coding)
-    too_large = RequestTooLargeError(
-        f"The request body is longer than {limit} bytes", hint=f"see {name}" if name else None
-    )
-    if (request.content_length or 0) > limit:
-        raise too_large
+    coding = source.content_encoding.strip().lower()
+    inflater = None if coding in _PLAIN else Inflater(coding.decode("latin-1"))
+    check_size(source.content_length, limit, name)
     size = 0
-    while True:
-        try:
-            async with asyncio.timeout(pause):
-                piece = await request.content.readany()
-        except TimeoutError as error:
-            raise RequestTimeoutError(f"No more of the request body came within {pause:g} s") from error
-        except web.RequestPayloadError as error:
-            reason = " ".join(str(error).split())  # it draws pictures of the bytes
-            raise MalformedRequestError(f"The request body cannot be read: {reason}") from error
-        if not piece:
-            break
+    while piece := await source.read():
         for part in inflater.feed(piece) if inflater else (piece,):
             size += len(part)
-            if size > limit:
-                raise too_large
+            check_size(size, limit, name)
             yield part
             if inflater:
                 await asyncio.sleep(0)  # a little that came may be much to inflate: others have their turn
@@ -159,4 +167,4 @@ async def _pieces(request: web.Request, limit: int, name: str | None, pause: flo
 
 
 def _is_text(value: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in value)
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from aiohttp import ClientSession, web
+from aiohttp import web
 
 from lemonpod.engine.pool import Pool
+from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.inventory.inventory import Inventory
@@ -15,7 +16,8 @@ from lemonpod.inventory.inventory import Inventory
 SETTINGS: Final = web.AppKey("settings", GatewaySettings)
 INVENTORY: Final = web.AppKey("inventory", Inventory)
 POOL: Final = web.AppKey("pool", Pool)
-SESSION: Final = web.AppKey("session", ClientSession)
+RELAY: Final = web.AppKey("relay", Relay)
+"""What the data path is made of; its requests never come to an application."""
 STATS: Final = web.AppKey("stats", Stats)
 SHUTDOWN: Final[web.AppKey[Callable[[], None]]] = web.AppKey("shutdown")
 

@@ -14,6 +14,7 @@ import lemonpod
 from lemonpod.gateway import keys
 from lemonpod.gateway.auth import may_use
 from lemonpod.gateway.health import health_document
+from lemonpod.gateway.middlewares import authorization_of
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable
 
@@ -45,7 +46,7 @@ _REFRESH_SECONDS: Final = 5
 
 async def page(request: web.Request) -> web.Response:
     """The status page. Who has no key, where one is set, learns only that the server runs."""
-    if may_use(request, request.app[keys.SETTINGS]):
+    if may_use(authorization_of(request), request.app[keys.SETTINGS]):
         sections = _sections(health_document(request.app), request.app[keys.INVENTORY])
     else:
         sections = '<p class="none">An API key is set: ask <code>/api/v1/health</code> with it.</p>'

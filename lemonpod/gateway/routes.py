@@ -29,16 +29,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a model can do: as its running engine was started, else as the manifest says now."""
+    """What a model can do as its manifest says now; a running engine's plan says what it was started with."""
 
     mode: Mode | None
     capabilities: frozenset[Capability]
     device: str
-
-    @staticmethod
-    def of_plan(plan: LaunchPlan) -> Offer:
-        """What the engine of this plan can do."""
-        return Offer(mode=plan.mode, capabilities=plan.capabilities, device=plan.device)
 
 
 ROUTES: Final = tuple(
@@ -46,7 +41,7 @@ ROUTES: Final = tuple(
 )
 
 
-def require(route: Route, offer: Offer) -> None:
+def require(route: Route, offer: Offer | LaunchPlan) -> None:
     """Raise unless the model is of the route's type and its engine declares the capability.
 
     The declared set decides, not the mode: one engine may serve chat and embeddings alike (RFC section 14).

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
 from lemonpod.errors import ConfigError
-from lemonpod.gateway.headers import MAX_FIELD
+from lemonpod.gateway import keys
+from lemonpod.gateway.data.edge import Edge
+from lemonpod.gateway.settings import GatewaySettings
 
 # Ends connections that send nothing, or never the end of their headers. Clients keep idle ones for less.
 _IDLE_TIMEOUT: Final = 75.0
-_BACKLOG: Final = 1024
-
-
-class _NoClientBytes(logging.Filter):
-    """aiohttp logs a request that it cannot parse with its text, which may hold a key."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError):
-            record.exc_info = None
-            record.levelno, record.levelname = logging.INFO, "INFO"
-            record.msg += ": it is not HTTP as it should be"
-        return True
-
-
-_log: Final = logging.getLogger(__name__)
-_log.addFilter(_NoClientBytes())
 
 
 @asynccontextmanager
@@ -43,34 +26,31 @@ async def running(app: web.Application, host: str, port: int) -> AsyncIterator[t
     """
     runner = web.AppRunner(
         app,
-        access_log=None,
-        logger=_log,
-        max_line_size=MAX_FIELD,
-        max_field_size=MAX_FIELD,
         handle_signals=False,
-        auto_decompress=False,  # what cannot be inflated is the client's fault: intake answers it
-        handler_cancellation=True,  # a client that leaves ends its engine's work, even before the first byte
-        keepalive_timeout=_IDLE_TIMEOUT,
+        handler_cancellation=True,  # a client that leaves ends its load, even before the first byte
         shutdown_timeout=0.1,
     )
     await runner.setup()
+    edge = Edge(
+        app.get(keys.RELAY),
+        cast(web.Server, runner.server),
+        app.get(keys.SETTINGS, GatewaySettings()),
+        idle_timeout=_IDLE_TIMEOUT,
+    )
     try:
         try:
-            await _listen(runner, "127.0.0.1" if host == "localhost" else host, port)
+            address = await edge.listen("127.0.0.1" if host == "localhost" else host, port)
         except OSError as error:
             raise _cannot_listen(host, port, error) from error
-        bound_host, bound_port = runner.addresses[0][:2]
         if host == "localhost":
             # Some clients try this address first; not every machine has it.
             with suppress(OSError):
-                await _listen(runner, "::1", bound_port)
-        yield bound_host, bound_port
+                await edge.listen("::1", address[1])
+        yield address
     finally:
+        edge.close_door()
         await runner.cleanup()
-
-
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
-    await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
+        edge.close()
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:

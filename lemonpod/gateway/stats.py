@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from lemonpod.gateway.json_body import JsonBody
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(NamedTuple):
     """What one answer used; None is unknown."""
 
     input_tokens: int | None = None
@@ -26,9 +22,14 @@ class Usage:
     """Tokens a second."""
 
 
+UNKNOWN: Final = Usage()
+
+
 def usage_of(usage: object, timings: object) -> Usage:
     """What an answer's member `usage` tells, and `timings`, which llama.cpp adds to it."""
     told, timed = _object(usage), _object(timings)
+    if not told and not timed:
+        return UNKNOWN
     details = told.get("prompt_tokens_details", told.get("input_tokens_details"))
     prompt_ms = _number(timed.get("prompt_ms"))
     return Usage(
@@ -40,6 +41,9 @@ def usage_of(usage: object, timings: object) -> Usage:
         first_token=None if prompt_ms is None else prompt_ms / 1000,
         speed=_number(timed.get("predicted_per_second")),
     )
+
+
+_MANY: Final = 1 << 53
 
 
 @dataclass(slots=True)
@@ -58,19 +62,6 @@ class Stats:
     """Tokens a second."""
     streams: Counter[str] = field(default_factory=Counter)
     """Event streams on their way now, by model."""
-
-    @contextmanager
-    def streaming(self, model: str) -> Iterator[None]:
-        """Count an event stream while the block lasts."""
-        self.streams[model] += 1
-        try:
-            yield
-        finally:
-            self.streams[model] -= 1
-
-    def count(self, body: JsonBody) -> None:
-        """Add one answer, if it says what it used."""
-        self.add(usage_of(body.get("usage"), body.get("timings")))
 
     def add(self, usage: Usage) -> None:
         """Add what one answer used, if that is known."""
@@ -117,5 +108,7 @@ def _number(value: object) -> float | None:
 
 
 def _count(value: object) -> int | None:
+    if type(value) is int and 0 <= value < _MANY:
+        return value
     number = _number(value)
     return None if number is None else int(number)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
-from lemonpod.gateway.stats import Stats, Usage
+from lemonpod.gateway.stats import UNKNOWN, Stats, Usage
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +28,7 @@ class Ending(StrEnum):
     """Told to the client: by a status, or in the stream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class Activity(NamedTuple):
     """One finished request. Times are in seconds; None is unknown, or did not come to pass."""
 
     started: float
@@ -42,13 +40,13 @@ class Activity:
     status: int | None
     """None where the client left before there was one."""
     ending: Ending
+    total: float
     bytes_in: int = 0
     bytes_out: int = 0
     queued: float | None = None
     loaded: float | None = None
     """How long it waited for its model to be loaded."""
-    total: float
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = UNKNOWN
 
     def as_json(self) -> dict[str, object]:
         """The record as `GET /internal/activity` shows it."""
@@ -106,7 +104,8 @@ class ActivityLog:
         """Take note of a finished request."""
         self._records.append(record)
         self._stats.add(record.usage)
-        log.info("%s", record)
+        # To write a line takes longer than all else about a small request.
+        log.log(logging.DEBUG if record.ending is Ending.COMPLETE else logging.INFO, "%s", record)
 
     def tail(self, count: int) -> list[dict[str, object]]:
         """The last `count` records, the newest at the end."""

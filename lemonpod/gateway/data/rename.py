@@ -15,6 +15,7 @@ import json
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
 from lemonpod.gateway.data.words import WORDS
@@ -328,6 +329,7 @@ class EventRenamer:
         return blank
 
 
+@lru_cache(maxsize=64)
 def _text(name: str) -> bytes:
     return json.dumps(name)[1:-1].encode()
 

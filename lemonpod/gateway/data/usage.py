@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Final
 
 from lemonpod.gateway.data.words import SOME_WORDS
@@ -53,8 +52,10 @@ class StreamMeter:
             self._last_words = now
             if self.first_words is None:
                 self.first_words = now
-        self._usage = _followed(self._usage, _USAGE, seen, segment)
-        self._timings = _followed(self._timings, _TIMINGS, seen, segment)
+        if self._usage or _USAGE in seen:
+            self._usage = _followed(self._usage, _USAGE, seen, segment)
+        if self._timings or _TIMINGS in seen:
+            self._timings = _followed(self._timings, _TIMINGS, seen, segment)
 
     def usage(self, started: float) -> Usage:
         """What the answer to a request of that time has used so far: as it tells, or else as it was seen."""
@@ -63,8 +64,7 @@ class StreamMeter:
             return told
         took = self._last_words - self.first_words
         seen = (self.words - 1) / took if took > 0 else None
-        return replace(
-            told,
+        return told._replace(
             output_tokens=self.words if told.output_tokens is None else told.output_tokens,
             first_token=self.first_words - started,
             speed=seen if told.speed is None else told.speed,

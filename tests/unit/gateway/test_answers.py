@@ -64,7 +64,7 @@ async def test_the_model_is_called_what_the_client_called_it(start: Starter) -> 
     assert reply.value("Content-Length") == str(len(reply.body))
 
 
-@pytest.mark.parametrize("body", [b"[1,2]", b'{"model":', b'{"model":7}', b"", b'{"model":"a","model":"b"}'])
+@pytest.mark.parametrize("body", [b"[1,2]", b'{"model":', b'{"model":7}', b""])
 async def test_an_answer_that_is_not_as_expected_passes_unchanged(start: Starter, body: bytes) -> None:
     world = await start(answers(ok(body)))
 

@@ -45,6 +45,17 @@ async def test_every_byte_arrives_in_order(start: Starter, size: int) -> None:
     assert not received.values("Transfer-Encoding")
 
 
+async def test_a_long_upload_leaves_its_connection_usable(start: Starter) -> None:
+    world = await start(answer, capabilities=["transcription"])
+    client = await world.client()
+
+    for _ in range(3):
+        data = body(file=os.urandom(5 << 20))
+        await client.send(message("POST", PATH, {"Content-Type": TYPE}, data))
+        assert (await client.reply()).status == 200
+    assert world.driver.received[-1].body == data
+
+
 async def test_a_slow_upload_is_waited_for(start: Starter) -> None:
     world = await start(answer, capabilities=["transcription"], settings=GatewaySettings(body_timeout=0.2))
     data = body()

@@ -87,11 +87,14 @@ def test_only_the_last_ones_are_kept_in_their_order() -> None:
 
 def test_each_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     activities = ActivityLog(Stats())
-    with caplog.at_level(logging.WARNING):
-        activities.add(make_activity())
-    assert not caplog.records
-
     with caplog.at_level(logging.INFO):
+        activities.add(make_activity())
+        assert not caplog.records
+        activities.add(make_activity(ending=Ending.ERROR))
+        assert len(caplog.records) == 1
+    caplog.clear()
+
+    with caplog.at_level(logging.DEBUG):
         activities.add(make_activity())
         activities.add(make_activity(model="a\nb" * 1000, recipe=None))
 

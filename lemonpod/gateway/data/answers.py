@@ -1,0 +1,366 @@
+"""How an engine's answer reaches the client: events as they come, JSON with the right name, errors in one
+shape, and everything else byte for byte."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+from lemonpod.errors import LemonpodError
+from lemonpod.gateway.data.activity import Ending
+from lemonpod.gateway.data.client import ClientConnection
+from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, status_line
+from lemonpod.gateway.data.rename import EventRenamer, renamed
+from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.usage import StreamMeter, usage_in
+from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
+from lemonpod.gateway.errors import Answer, envelope, typed_envelope
+from lemonpod.gateway.headers import Field, as_lines, is_encoded, is_json, known, media_type
+from lemonpod.gateway.sse import DONE, PING, error_event
+from lemonpod.gateway.stats import Stats, Usage
+from lemonpod.launch.plan import LaunchPlan
+
+log = logging.getLogger(__name__)
+
+MAX_LOOKED_INTO: Final = 1 << 20
+"""A longer JSON answer passes unread: looking into it would hold up everybody else's tokens."""
+_NO_OUTPUT: Final = (
+    "Generation failed: the backend produced no output (it likely crashed or ran out of GPU memory). "
+    "Check the server logs."
+)
+# nginx and its kin would collect the tokens and hand them over in one lump.
+_EVENT_HEADERS: Final = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
+_NOT_IN_EVENTS: Final = frozenset({b"content-length", b"cache-control", b"x-accel-buffering"})
+_LENGTH: Final = frozenset({b"content-length"})
+_CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+
+
+class Turn(Protocol):
+    """The request that is answered, and what its client expects."""
+
+    client: ClientConnection
+    request: Request
+    plan: LaunchPlan
+    asked: str | None
+    """The name of the model that the client asked for, which the answer is to carry too."""
+    wants_done: bool
+    """Its event streams end with `data: [DONE]`."""
+    wants_output: bool
+    """An answer without a body is no answer: a sound, a shape."""
+    heartbeat: float
+    stats: Stats
+    started: float
+    status: int | None
+    usage: Usage
+    sent: int
+    """Bytes of the body."""
+
+    def become(self, way: Way, begun: bytes) -> None:
+        """Go on in another way, to which these bytes are to be told."""
+
+    def finish(self, ending: Ending = Ending.COMPLETE, *, keep: bool = True) -> None:
+        """The answer is out."""
+
+    def fail(self, error: LemonpodError) -> None:
+        """Answer with the error, where no answer has begun."""
+
+    def refuse(self, answer: Answer) -> None:
+        """Answer so, where no answer has begun."""
+
+
+class Way:
+    """One way to answer. The engine's bytes are told piece by piece, each followed by `flush`."""
+
+    __slots__ = ("_turn",)
+
+    is_over = False
+    """Nothing that the engine may still send matters."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def piece(self, data: bytes) -> None:
+        """More of the engine's body."""
+
+    def flush(self) -> None:
+        """That was all for now."""
+
+    def end(self) -> None:
+        """The engine's answer is whole."""
+
+    def broken(self, error: LemonpodError) -> None:
+        """It will never be."""
+        self._turn.fail(error)
+
+    def close(self) -> None:
+        """Called once, however the answer ended."""
+
+    def probe(self) -> bool:
+        """Send something that means nothing, or return False where nothing can be sent."""
+        return False
+
+    def tick(self, now: float) -> None: ...
+
+
+def way_to_answer(turn: Turn, status: int, fields: list[Field]) -> Way:
+    """How to answer the turn with what the engine says."""
+    if status >= 400:
+        return _Failure(turn, status, fields)
+    if turn.request.method == b"HEAD" or status in BODILESS:
+        return _Bodiless(turn, status, fields)
+    values = known(fields)
+    kind = values.get(b"content-type", b"")
+    if not is_encoded(values):
+        if media_type(kind) == b"text/event-stream":
+            return _Events(turn, status, fields)
+        if is_json(kind):
+            return _Json(turn, status, fields)
+    return _Bytes(turn, status, fields)
+
+
+class _Bodiless(Way):
+    __slots__ = ("_head",)
+
+    is_over = True
+
+    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+        super().__init__(turn)
+        without = _LENGTH if status == 204 else ()
+        self._head = b"%b%b%b" % (
+            status_line(status),
+            as_lines(fields, without=without),
+            closing_lines(turn.request, turn.client.clock),
+        )
+
+    def end(self) -> None:
+        self._turn.client.write(self._head)
+        self._turn.finish()
+
+
+class _Bytes(Way):
+    """The body as it comes, framed by the length that the engine gave, or in chunks."""
+
+    __slots__ = ("_begun", "_chunked", "_fields", "_keep", "_status", "_unsent")
+
+    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+        super().__init__(turn)
+        has_length = any(key == b"content-length" for key, _, _ in fields)
+        self._chunked = not has_length and not turn.request.is_old
+        self._keep = has_length or self._chunked
+        if not self._keep:
+            turn.request.keep_alive = False
+        self._begun = False
+        self._unsent = b"%b%b%b%b" % (
+            status_line(status),
+            as_lines(fields),
+            _CHUNKED if self._chunked else b"",
+            closing_lines(turn.request, turn.client.clock),
+        )
+
+    def piece(self, data: bytes) -> None:
+        self._begun = True
+        client = self._turn.client
+        self._turn.sent += len(data)
+        if self._chunked:
+            client.write(b"%b%x\r\n%b\r\n" % (self._unsent, len(data), data))
+        elif self._unsent:
+            client.write(self._unsent + data)
+        else:
+            client.write(data)
+        self._unsent = b""
+
+    def flush(self) -> None:
+        if self._unsent and not self._turn.wants_output:
+            self._begun = True
+            self._turn.client.write(self._unsent)
+            self._unsent = b""
+
+    def end(self) -> None:
+        turn = self._turn
+        if turn.wants_output and not self._begun:
+            _refuse_nothing(turn)
+            return
+        last = self._unsent + (_LAST_CHUNK if self._chunked else b"")
+        if last:
+            turn.client.write(last)
+        turn.finish(keep=self._keep)
+
+    def broken(self, error: LemonpodError) -> None:
+        if not self._begun:
+            self._turn.fail(error)
+            return
+        _warn(self._turn, error)
+        self._turn.client.break_off()
+        self._turn.finish(Ending.ENGINE_BROKE_OFF, keep=False)
+
+
+class _Json(Way):
+    """Kept back until it is whole, then sent with the name that was asked for."""
+
+    __slots__ = ("_fields", "_pieces", "_size", "_status")
+
+    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+        super().__init__(turn)
+        self._status = status
+        self._fields = fields
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def piece(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > MAX_LOOKED_INTO:
+            turn = self._turn
+            turn.become(_Bytes(turn, self._status, self._fields), b"".join(self._pieces))
+
+    def end(self) -> None:
+        turn = self._turn
+        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        if turn.wants_output and not body:
+            _refuse_nothing(turn)
+            return
+        turn.usage = usage_in(body)
+        turn.sent = len(body)
+        if turn.asked is not None:
+            body = renamed(body, turn.asked)
+        turn.client.write(
+            b"".join(
+                (
+                    status_line(self._status),
+                    as_lines(self._fields, without=_LENGTH),
+                    b"Content-Length: %d\r\n" % len(body),
+                    closing_lines(turn.request, turn.client.clock),
+                    body,
+                )
+            )
+        )
+        turn.finish()
+
+
+class _Events(Way):
+    """Event by event, each with the name that was asked for; silence is filled, and the end made plain."""
+
+    __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_unsent")
+
+    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+        super().__init__(turn)
+        request = turn.request
+        turn.stats.streams[turn.plan.model] += 1
+        self._chunked = not request.is_old
+        if request.is_old:
+            request.keep_alive = False
+        self._meter = StreamMeter()
+        self._renamer = None if turn.asked is None else EventRenamer(turn.asked)
+        self._last = turn.client.clock.now
+        """When something was sent."""
+        self._unsent = b"%b%b%b%b%b" % (
+            status_line(status),
+            as_lines(fields, without=_NOT_IN_EVENTS),
+            _EVENT_HEADERS,
+            _CHUNKED if self._chunked else b"",
+            closing_lines(request, turn.client.clock, stream=True),
+        )
+
+    @property
+    def is_over(self) -> bool:  # type: ignore[override]
+        return self._meter.events.done
+
+    def piece(self, data: bytes) -> None:
+        clock = self._turn.client.clock
+        self._meter.feed(data, clock.exact())
+        if self._renamer is not None:
+            data = self._renamer.feed(data)
+        if data:
+            self._send(data)
+
+    def flush(self) -> None:
+        if self._unsent:
+            self._turn.client.write(self._unsent)
+            self._unsent = b""
+
+    def end(self) -> None:
+        turn, events = self._turn, self._meter.events
+        if events.failed:
+            log.warning("%s: %s told of an error in its stream", _name(turn), turn.plan.recipe)
+        elif turn.wants_done and not events.done:
+            self._send(events.closing(DONE))
+        turn.usage = self._meter.usage(turn.started)
+        if self._chunked:
+            turn.client.write(self._unsent + _LAST_CHUNK)
+        turn.finish(Ending.ERROR if events.failed else Ending.COMPLETE, keep=self._chunked)
+
+    def broken(self, error: LemonpodError) -> None:
+        turn = self._turn
+        if self.is_over:
+            self.end()
+            return
+        _warn(turn, error)
+        self._send(self._meter.events.closing(error_event(envelope(error))))
+        turn.usage = self._meter.usage(turn.started)
+        turn.client.cut()
+        turn.finish(Ending.ENGINE_BROKE_OFF, keep=False)
+
+    def close(self) -> None:
+        self._turn.stats.streams[self._turn.plan.model] -= 1
+
+    def probe(self) -> bool:
+        if self._meter.events.between_events:
+            self._send(PING)
+        return True  # else the rest of the event is on its way
+
+    def tick(self, now: float) -> None:
+        heartbeat = self._turn.heartbeat
+        if heartbeat and now - self._last >= heartbeat and not self._turn.client.paused:
+            self.probe()
+
+    def _send(self, data: bytes) -> None:
+        client = self._turn.client
+        self._turn.sent += len(data)
+        if self._chunked:
+            client.write(b"%b%x\r\n%b\r\n" % (self._unsent, len(data), data))
+        else:
+            client.write(self._unsent + data)
+        self._unsent = b""
+        self._last = client.clock.now
+
+
+class _Failure(Way):
+    """An engine's error, read up to a bound."""
+
+    __slots__ = ("_fields", "_pieces", "_size", "_status")
+
+    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+        super().__init__(turn)
+        self._status = status
+        self._fields = fields
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def piece(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+
+    def flush(self) -> None:
+        if self._size > MAX_READ or self._turn.request.method == b"HEAD":
+            self.end()
+
+    def end(self) -> None:
+        turn = self._turn
+        answer, kept = engine_answer(self._status, self._fields, b"".join(self._pieces), turn.plan)
+        turn.status = answer.status
+        turn.client.write(own_answer(answer, turn.request, turn.client.clock, as_lines(kept)))
+        turn.finish(Ending.ERROR)
+
+
+def _refuse_nothing(turn: Turn) -> None:
+    log.warning("%s: %s answered with nothing", _name(turn), turn.plan.recipe)
+    turn.refuse(Answer(502, typed_envelope(_NO_OUTPUT, "backend_error")))
+
+
+def _warn(turn: Turn, error: LemonpodError) -> None:
+    log.warning("%s: %s", _name(turn), error)
+
+
+def _name(turn: Turn) -> str:
+    return turn.request.shown

@@ -1,0 +1,59 @@
+"""A client's request as the engine is asked it."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qs
+
+from lemonpod.gateway.data.relay import Target
+from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.upstream import EngineConnection
+from lemonpod.gateway.headers import as_lines, is_json, to_engine
+from lemonpod.gateway.intake import Intake, Upload, name_of, payload_for, unspooled
+from lemonpod.gateway.json_body import JsonBody
+from lemonpod.gateway.routes import engine_target
+from lemonpod.launch.plan import LaunchPlan
+
+_CONTENT_TYPE: Final = frozenset({b"content-type"})
+
+
+def asked_in(intake: Intake, target: Target) -> str | None:
+    """The model that the request names, in its body or else in its query."""
+    asked = name_of(intake)
+    if asked or not target.query:
+        return asked
+    named = parse_qs(target.query, keep_blank_values=True).get("model")
+    return named[0] if named else asked
+
+
+def for_engine(
+    request: Request, target: Target, plan: LaunchPlan, intake: Intake
+) -> tuple[bytes, bytes | Upload]:
+    """The head and the body. Each line is made of what the parser read, never copied with its end."""
+    fields = to_engine(request.fields, request.known)
+    lines = as_lines(fields)
+    body: bytes | Upload = b""
+    if isinstance(intake, JsonBody):
+        body = payload_for(intake, plan.model)
+        if not is_json(request.known.get(b"content-type", b"")):
+            # It is JSON, whatever curl's default says.
+            lines = as_lines(fields, without=_CONTENT_TYPE) + b"Content-Type: application/json\r\n"
+        lines += b"Content-Length: %d\r\n" % len(body)
+    elif isinstance(intake, Upload):
+        body = intake
+        lines += b"Content-Length: %d\r\n" % intake.size
+    elif request.method == b"POST":
+        lines += b"Content-Length: 0\r\n"
+    remap = plan.engine_paths.get(target.route.capability)
+    path = engine_target(target.route, remap, target.slot, target.query)
+    line = f" {path} HTTP/1.1\r\nHost: {plan.endpoint.host}:{plan.endpoint.port}\r\n"
+    return b"".join((request.method, line.encode("latin-1"), lines, b"\r\n")), body
+
+
+async def pump(upload: Upload, connection: EngineConnection) -> None:
+    """Send an upload no faster than the engine reads it."""
+    async for piece in unspooled(upload):
+        if connection.transport.is_closing():
+            return
+        connection.transport.write(piece)
+        await connection.drained()

@@ -1,0 +1,379 @@
+"""A client's connection: its requests are answered one after another, in their order.
+
+What comes behind a request that waits for its turn is kept as it is, and beyond a bound the socket is not
+read any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+from lemonpod.errors import LemonpodError, RequestTimeoutError
+from lemonpod.gateway.data.clock import NEVER, Clock
+from lemonpod.gateway.data.heads import CONTINUE, own_answer
+from lemonpod.gateway.data.reader import RequestReader
+from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.errors import Answer, answer_to, typed_envelope
+
+log = logging.getLogger(__name__)
+
+_SLICE: Final = 16 << 10
+"""Parsed at once, so that few requests are in the queue when it turns out that some must wait."""
+_MAX_HELD: Final = 64 << 10
+_LINGER: Final = 10.0
+"""How long the rest of a body is read that nobody wants: a client that still sends would miss the answer."""
+_PROBE_AGAIN: Final = 0.05
+"""After a probe, until the answer of a socket that is closed has come."""
+
+
+class Responder(Protocol):
+    """Answers one request, and says `done` to its client when it has."""
+
+    def start(self) -> None:
+        """The head is there. May raise a LemonpodError, which is then the answer, as may `on_body`."""
+
+    def on_body(self) -> None:
+        """More of the body has come, or its end."""
+
+    def pause(self) -> None:
+        """The client reads more slowly than it is written to."""
+
+    def resume(self) -> None: ...
+
+    def probe(self) -> bool:
+        """Send something that means nothing in the middle of the answer, or return False."""
+
+    def tick(self, now: float) -> None: ...
+
+    def lost(self) -> None:
+        """The client has gone, or its request cannot be read on. Nothing may be sent any more."""
+
+
+class Host(Protocol):
+    """What a connection must know of the server."""
+
+    clock: Clock
+    idle_timeout: float
+    body_timeout: float
+
+    def responder(self, client: ClientConnection, request: Request) -> Responder: ...
+
+    def opened(self, client: ClientConnection) -> None: ...
+
+    def closed(self, client: ClientConnection) -> None: ...
+
+
+class ClientConnection(asyncio.Protocol):
+    __slots__ = (
+        "_advancing",
+        "_begun",
+        "_current",
+        "_deadline",
+        "_ending",
+        "_half_closed",
+        "_held",
+        "_host",
+        "_reader",
+        "_responder",
+        "_stalled",
+        "clock",
+        "paused",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, host: Host) -> None:
+        self.clock = host.clock
+        self.paused = False
+        """Whether it is written to faster than it reads."""
+        self._host = host
+        self._reader = RequestReader()
+        self._held = bytearray()
+        """What has come and was not parsed."""
+        self._stalled = self._half_closed = self._ending = False
+        self._current: Request | None = None
+        self._responder: Responder | None = None
+        self._begun = False
+        """The answer to the current request."""
+        self._advancing = False
+        self._deadline = NEVER
+
+    # --- for whoever answers ------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self._begun = True
+        self.transport.write(data)
+
+    def answer(self, answer: Answer) -> None:
+        """Send an answer of our own, which is then done."""
+        self.write(own_answer(answer, self._current, self.clock))
+        self.done()
+
+    def ask_for_body(self) -> None:
+        """Tell a client to go on that waits to hear whether its body is wanted."""
+        request = self._current
+        if request is not None and request.awaits_continue:
+            request.awaits_continue = False
+            if not request.size:
+                self.transport.write(CONTINUE)
+
+    def done(self, *, keep: bool = True) -> None:
+        """The answer is complete; `keep` is false where only the connection's end ends it."""
+        request = self._current
+        if request is None:
+            return
+        if not keep or not request.keep_alive or (request.awaits_continue and not request.ended):
+            self._close()
+        elif request.ended:
+            self._current = self._responder = None
+            self.resume_reading()
+            self._advance()
+        else:
+            self._responder = _Discard(self, request)
+            self._deadline = self.clock.now + _LINGER
+            self.resume_reading()
+
+    def cut(self) -> None:
+        """End the connection after what was written, as an answer that lacks its end."""
+        self._responder = None
+        self.transport.close()
+
+    def break_off(self) -> None:
+        """Break the connection, so that the client's read fails even if only the end of it ends the body."""
+        self._responder = None
+        connection: socket.socket = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """Answer the current request with what went wrong, or break off the answer that has begun."""
+        self._leave()
+        if not isinstance(error, LemonpodError):
+            log.exception("a request failed", exc_info=error)
+        if self._begun:
+            self.break_off()
+        elif isinstance(error, LemonpodError):
+            self.answer(answer_to(error))
+        else:
+            self.answer(Answer(500, typed_envelope("Internal server error", "internal_error")))
+
+    def pause_reading(self) -> None:
+        if not self._stalled:
+            self._stalled = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._stalled and len(self._held) <= _MAX_HELD:
+            self._stalled = False
+            self.transport.resume_reading()
+
+    # --- the socket ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._host.opened(self)
+        self._deadline = self.clock.now + self._host.idle_timeout
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._host.closed(self)
+        self._reader.close()
+        self._leave()
+
+    def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        if reader.over:
+            return
+        if reader.queue or self._held:
+            self._hold(data)
+        elif len(data) <= _SLICE or reader.is_all_body(data):
+            reader.feed(data)
+        else:
+            self._held += data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        if self._current is None or not self._current.ended or self._ending:
+            return False
+        self._half_closed = True
+        self._probe()
+        asyncio.get_running_loop().call_later(_PROBE_AGAIN, self._probe)
+        return True
+
+    def pause_writing(self) -> None:
+        self.paused = True
+        if self._responder is not None:
+            self._responder.pause()
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        if self._responder is not None:
+            self._responder.resume()
+
+    def tick(self, now: float) -> None:
+        if now >= self._deadline:
+            self._expire()
+        elif self._responder is not None:
+            self._responder.tick(now)
+
+    # --- one after another --------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Tell whoever answers what has come, and begin what is next."""
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self._step():
+                pass
+        finally:
+            self._advancing = False
+
+    def _step(self) -> bool:
+        """Whether there may be more to do."""
+        request, reader = self._current, self._reader
+        if request is None:
+            if reader.queue:
+                self._begin(reader.queue.popleft())
+                return True
+            if self._held and not reader.over:
+                return self._parse_held()
+            self._rest()
+            return False
+        if self._responder is None:
+            return False  # the connection ends
+        if request.has_news:
+            request.has_news = False
+            if not isinstance(self._responder, _Discard):
+                self._deadline = NEVER if request.ended else self.clock.now + self._host.body_timeout
+            self._guarded(self._responder.on_body)
+            return True
+        if reader.fault is not None and not request.ended:
+            self._give_up()
+            return not self._begun
+        if self._held and not (reader.over or reader.queue):
+            return self._parse_held()
+        return False
+
+    def _rest(self) -> None:
+        """There is nothing to do until more comes."""
+        if self._reader.fault is not None:
+            self.transport.write(own_answer(self._reader.fault, None, self.clock))
+            self._close()
+        elif self._half_closed:
+            self.transport.close()
+        else:
+            self._deadline = self.clock.now + self._host.idle_timeout
+
+    def _begin(self, request: Request) -> None:
+        self._current = request
+        self._begun = False
+        self._deadline = self.clock.now + self._host.body_timeout
+        self._responder = self._host.responder(self, request)
+        self._guarded(self._responder.start)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:
+            self.fail(error)
+
+    def _give_up(self) -> None:
+        """The rest of the current request cannot be read."""
+        self._leave()
+        if self._begun:
+            self.break_off()
+        else:
+            self._current = None
+
+    def _hold(self, data: bytes) -> None:
+        self._held += data
+        if len(self._held) > _MAX_HELD:
+            self.pause_reading()
+
+    def _parse_held(self) -> bool:
+        piece = bytes(self._held[:_SLICE])
+        del self._held[:_SLICE]
+        self.resume_reading()
+        self._reader.feed(piece)
+        return True
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        request, self._deadline = self._current, NEVER
+        if self._ending:
+            self.transport.abort()
+        elif request is None or isinstance(self._responder, _Discard):
+            self.transport.close()
+        elif self._stalled:
+            self._deadline = self.clock.now + self._host.body_timeout  # it is not the client who waits
+        else:
+            request.keep_alive = False
+            pause = self._host.body_timeout
+            self.fail(RequestTimeoutError(f"No more of the request body came within {pause:g} s"))
+
+    def _close(self) -> None:
+        """End the connection, but let the client read the answer first: closing would throw it away."""
+        self._responder = None
+        self._reader.over = self._ending = True
+        if self._reader.fault is None and self._current is not None and self._current.ended:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self.transport.write_eof()
+            self._deadline = self.clock.now + _LINGER
+
+    def _leave(self) -> None:
+        responder, self._responder = self._responder, None
+        if responder is not None:
+            responder.lost()
+
+    def _probe(self) -> None:
+        """Half of the connection was closed, or all of it: only what is sent finds out.
+
+        Where nothing can be sent the client is taken to have left; one that reads on says so earlier.
+        """
+        if self._responder is None or self._current is None or self.transport.is_closing():
+            return
+        if self._begun:
+            if not self._responder.probe():
+                self._leave()
+                self.transport.abort()
+        elif not self._current.is_old:
+            self.transport.write(CONTINUE)
+
+
+class _Discard:
+    """Reads the rest of a body whose answer is out."""
+
+    def __init__(self, client: ClientConnection, request: Request) -> None:
+        self._client = client
+        self._request = request
+
+    def start(self) -> None:
+        pass
+
+    def on_body(self) -> None:
+        self._request.take()
+        if self._request.ended:
+            self._client.done()
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def probe(self) -> bool:
+        return True
+
+    def tick(self, now: float) -> None:
+        pass
+
+    def lost(self) -> None:
+        pass

@@ -1,0 +1,386 @@
+"""One data request, from its head to the last byte of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from lemonpod.contract.vocabulary import Body, Capability
+from lemonpod.engine.instance import EngineLease
+from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, UpstreamError
+from lemonpod.gateway.data.activity import Activity, Ending
+from lemonpod.gateway.data.answers import Way, way_to_answer
+from lemonpod.gateway.data.call import asked_in, for_engine, pump
+from lemonpod.gateway.data.client import ClientConnection
+from lemonpod.gateway.data.pipe import BodyPipe
+from lemonpod.gateway.data.relay import Relay, Target
+from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
+from lemonpod.gateway.errors import Answer, answer_to, row_of
+from lemonpod.gateway.headers import to_client
+from lemonpod.gateway.intake import (
+    Intake,
+    Upload,
+    check_size,
+    is_plain,
+    json_aside,
+    json_now,
+    received,
+)
+from lemonpod.gateway.json_body import BIG
+from lemonpod.gateway.routes import require
+from lemonpod.gateway.stats import UNKNOWN
+from lemonpod.launch.plan import LaunchPlan
+
+log = logging.getLogger(__name__)
+
+_EXIT_NOTICE: Final = 0.1
+"""From the end of a process's sockets to the news of its exit."""
+# Other statuses end no request, and clients cannot read them.
+_FIRST_FINAL, _LAST_FINAL = 200, 599
+_ENDS_WITH_DONE: Final = frozenset({Capability.CHAT_COMPLETION, Capability.COMPLETION})
+_MAKES_A_FILE: Final = frozenset({Capability.TTS, Capability.AUDIO_GENERATION, Capability.MODEL_3D})
+
+
+class Exchange:
+    """Answers one request: without a task where the model is ready and the body small, else with one."""
+
+    __slots__ = (
+        "_arrived",
+        "_body",
+        "_called",
+        "_connection",
+        "_explaining",
+        "_head",
+        "_is_over",
+        "_lease",
+        "_loaded",
+        "_named",
+        "_over",
+        "_pipe",
+        "_pumping",
+        "_relay",
+        "_route",
+        "_target",
+        "_task",
+        "_upstream",
+        "_way",
+        "asked",
+        "client",
+        "heartbeat",
+        "plan",
+        "request",
+        "sent",
+        "started",
+        "stats",
+        "status",
+        "usage",
+        "wants_done",
+        "wants_output",
+    )
+
+    plan: LaunchPlan
+    _lease: EngineLease
+    _upstream: Upstream
+
+    def __init__(self, relay: Relay, client: ClientConnection, request: Request, target: Target) -> None:
+        self.client = client
+        self.request = request
+        self.asked: str | None = None
+        self.heartbeat = relay.settings.heartbeat
+        self.stats = relay.stats
+        self.started = client.clock.exact()
+        self.status: int | None = None
+        self.sent = 0
+        self._arrived = time.time()
+        self.usage = UNKNOWN
+        route = target.route
+        self.wants_done = route.capability in _ENDS_WITH_DONE
+        self.wants_output = route.capability in _MAKES_A_FILE
+        self._relay = relay
+        self._target = target
+        self._route = route
+        self._pipe: BodyPipe | None = None
+        self._loaded: float | None = None
+        self._named: str | None = None
+        """The model, in words of the client's, where it said one."""
+        self._is_over = False
+        self._called = False
+        """There is a lease, and so a plan and the connections to its engine."""
+        self._connection: EngineConnection | None = None
+        self._way: Way | None = None
+        self._head = b""
+        self._body: bytes | Upload = b""
+        self._task: asyncio.Task[None] | None = None
+        self._pumping: asyncio.Task[None] | None = None
+        self._explaining: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None] | None = None
+
+    # --- the client's side --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        try:
+            refusal = self._relay.refusal(self.request)
+            if refusal is not None:
+                self.refuse(refusal)
+                return
+            self._relay.check(self.request, self._target)
+            kind = self._route.spec.body
+            if kind is Body.MULTIPART or (
+                kind is Body.JSON and not is_plain(self.request.known.get(b"content-encoding", b""))
+            ):
+                self._pipe = BodyPipe(self.client, self.request)
+                self._task = self._run(self._receive(self._pipe))
+            elif kind is Body.JSON:
+                check_size(self.request.content_length, self._relay.settings.max_body, "max_body")
+            self.client.ask_for_body()
+        except LemonpodError as error:
+            self.fail(error)
+
+    def on_body(self) -> None:
+        if self._pipe is not None:
+            self._pipe.wake()
+            return
+        request = self.request
+        try:
+            if self._route.spec.body is Body.NONE:
+                request.take()
+                if request.ended:
+                    self._ask(None)
+                return
+            check_size(request.size, self._relay.settings.max_body, "max_body")
+            if not request.ended:
+                return
+            data = request.take()
+            if len(data) <= BIG:
+                self._ask(json_now(self._route, data))
+            else:
+                self._task = self._run(self._read(data))
+        except LemonpodError as error:
+            self.fail(error)
+
+    def pause(self) -> None:
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        if self._connection is not None:
+            self._connection.resume()
+
+    def probe(self) -> bool:
+        return self._way is not None and self._way.probe()
+
+    def tick(self, now: float) -> None:
+        if self._way is not None:
+            self._way.tick(now)
+
+    def lost(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._explaining is not None:
+            self._explaining.cancel()
+        self._let_go()
+        self._note(Ending.CLIENT_LEFT)
+
+    # --- from the body to the engine ----------------------------------------------------------------------
+
+    def _ask(self, intake: Intake) -> None:
+        """Call the engine, at once or when it is loaded."""
+        self._understand(intake)
+        lease = self._relay.try_lease(self._route, self.asked)
+        if lease is not None:
+            self._call(lease, intake)
+        else:
+            self._task = self._run(self._load(intake))
+
+    async def _read(self, data: bytes) -> None:
+        await self._ask_and_wait(await json_aside(self._route, data))
+
+    async def _receive(self, pipe: BodyPipe) -> None:
+        async with received(self._route, pipe, self._relay.settings) as intake:
+            await self._ask_and_wait(intake)
+
+    async def _ask_and_wait(self, intake: Intake) -> None:
+        self._understand(intake)
+        await self._load(intake)
+
+    async def _load(self, intake: Intake) -> None:
+        begun = self.client.clock.exact()
+        model = await self._relay.choose(self._route, self.asked)
+        self._named = self.asked or model
+        async with self._relay.pool.lease(model) as lease:
+            require(self._route, lease.plan)  # the manifest may have changed since it was chosen
+            self._loaded = self.client.clock.exact() - begun
+            self._over = asyncio.get_running_loop().create_future()
+            self._call(lease, intake)
+            await self._over
+
+    def _understand(self, intake: Intake) -> None:
+        self.asked = self._named = asked_in(intake, self._target)
+
+    def _call(self, lease: EngineLease, intake: Intake) -> None:
+        self._lease = lease
+        self.plan = lease.plan
+        upstream = self._upstream = self._relay.upstream(lease, self.client.clock)
+        self._called = True
+        self._head, self._body = for_engine(self.request, self._target, lease.plan, intake)
+        # A file cannot be read from its start while it is still read for a connection that has just ended.
+        upstream.call(self, fresh=isinstance(self._body, Upload))
+
+    # --- the engine's side --------------------------------------------------------------------------------
+
+    def connected(self, connection: EngineConnection) -> None:
+        self._connection = connection
+        if self.client.paused:
+            connection.pause()
+        if isinstance(self._body, bytes):
+            connection.transport.write(self._head + self._body)
+        else:
+            connection.keep_for_this_one()
+            connection.transport.write(self._head)
+            self._pumping = asyncio.create_task(pump(self._body, connection))
+
+    def on_head(self, status: int, fields: ReplyFields) -> None:
+        if not _FIRST_FINAL <= status <= _LAST_FINAL:
+            self._hang_up()
+            self.on_break(f"it answered with status {status}")
+            return
+        self.status = status
+        way = self._way = way_to_answer(self, status, to_client(fields))
+        if self.request.method == b"HEAD":
+            self._hang_up()  # it has no body, which only we know
+            way.end()
+
+    def on_piece(self, data: bytes) -> None:
+        if self._way is not None:
+            self._way.piece(data)
+
+    def on_segment(self) -> None:
+        if self._way is not None:
+            self._way.flush()
+
+    def on_end(self) -> None:
+        self._connection = None
+        if self._way is not None:
+            self._way.end()
+
+    def on_eof(self) -> None:
+        self._connection = None
+        self._explaining = self._run(self._check_end())
+
+    def on_break(self, reason: str) -> None:
+        self._connection = None
+        if self._way is not None and self._way.is_over:
+            self._way.end()
+        else:
+            self._explaining = self._run(self._explain(reason))
+
+    async def _check_end(self) -> None:
+        """With neither a length nor chunks, the end of the connection looks the same dead or alive."""
+        cause = None
+        try:
+            async with asyncio.timeout(_EXIT_NOTICE):
+                cause = await self._lease.why()
+        except TimeoutError:
+            pass
+        if cause is not None:
+            self._break(cause, STOPPED)
+        elif self._way is not None:
+            self._way.end()
+
+    async def _explain(self, reason: str) -> None:
+        self._break(await self._lease.why(), reason)
+
+    def _break(self, cause: EngineError | None, reason: str) -> None:
+        """Tell the client of an engine that broke off: how it ended, else what the socket said."""
+        error: LemonpodError
+        if isinstance(cause, EngineStoppedError):
+            error = cause
+        else:
+            error = UpstreamError(f"{self.plan.recipe} broke off: {cause or reason}")
+        if self._way is not None:
+            self._way.broken(error)
+        else:
+            self.fail(error)
+
+    # --- the answer ---------------------------------------------------------------------------------------
+
+    def become(self, way: Way, begun: bytes) -> None:
+        self._way = way
+        way.piece(begun)
+
+    def finish(self, ending: Ending = Ending.COMPLETE, *, keep: bool = True) -> None:
+        self._let_go()
+        self._note(ending)
+        self.client.done(keep=keep)
+
+    def fail(self, error: LemonpodError) -> None:
+        if row_of(type(error)).status >= 500:
+            log.warning("%s: %s", self.request.shown, error)
+        broke_off = isinstance(error, UpstreamError | EngineStoppedError)
+        self.refuse(
+            answer_to(error, model=self._named), Ending.ENGINE_BROKE_OFF if broke_off else Ending.ERROR
+        )
+
+    def refuse(self, answer: Answer, ending: Ending = Ending.ERROR) -> None:
+        self.status = answer.status
+        self._let_go()
+        self._note(ending)
+        self.client.answer(answer)
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+
+    def _let_go(self) -> None:
+        """Of all that was held for this request."""
+        if self._is_over:
+            return
+        self._is_over = True
+        way, self._way = self._way, None
+        if way is not None:
+            way.close()
+        self._hang_up()
+        if self._called:
+            self._upstream.leave(self)
+        if self._pumping is not None:
+            self._pumping.cancel()
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+        elif self._called:
+            self._lease.release()
+
+    def _note(self, ending: Ending) -> None:
+        """Keep what came of the request."""
+        request = self.request
+        self._relay.activities.add(
+            Activity(
+                started=self._arrived,
+                method=request.method.decode(),
+                path=request.target.partition(b"?")[0].decode("latin-1"),
+                model=self._named,
+                recipe=self.plan.recipe if self._called else None,
+                status=self.status,
+                ending=ending,
+                bytes_in=request.size,
+                bytes_out=self.sent,
+                loaded=self._loaded,
+                total=self.client.clock.exact() - self.started,
+                usage=self.usage,
+            )
+        )
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(self._watched(work))
+
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except LemonpodError as error:
+            self.fail(error)
+        except Exception as error:
+            self.client.fail(error)

@@ -1,0 +1,196 @@
+"""What all data requests share: which of them is one, who may ask, and which engine answers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs
+
+from yarl import URL
+
+from lemonpod.engine.api import InstanceState, InstanceStatus
+from lemonpod.engine.instance import EngineLease
+from lemonpod.engine.pool import Pool
+from lemonpod.errors import MalformedRequestError, ModelNotFoundError, PlatformNotSupportedError
+from lemonpod.gateway.auth import check_use
+from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
+from lemonpod.gateway.data.activity import ActivityLog
+from lemonpod.gateway.data.clock import Clock
+from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.upstream import Upstream
+from lemonpod.gateway.errors import Answer
+from lemonpod.gateway.routes import PREFIXES, ROUTES, Offer, Route, check_slot, require
+from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.gateway.stats import Stats
+from lemonpod.host.facts import HostFacts
+from lemonpod.inventory.inventory import Inventory
+from lemonpod.inventory.servable import Servable
+from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.select import select_block
+
+_SLOT: Final = "/{id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a data request is aimed at."""
+
+    route: Route
+    slot: str | None
+    query: str
+    """As it came."""
+
+
+def _table() -> tuple[dict[tuple[bytes, str], Route], dict[tuple[bytes, str], Route]]:
+    """The routes by method and path, and those whose path ends with a slot's number without it."""
+    plain: dict[tuple[bytes, str], Route] = {}
+    slotted: dict[tuple[bytes, str], Route] = {}
+    for prefix in PREFIXES:
+        for route in ROUTES:
+            path = prefix + route.spec.path
+            table = slotted if path.endswith(_SLOT) else plain
+            methods = (b"GET", b"HEAD") if route.spec.method == "GET" else (route.spec.method.encode(),)
+            for method in methods:
+                table[method, path.removesuffix(_SLOT)] = route
+    return plain, slotted
+
+
+_PLAIN, _SLOTTED = _table()
+_AS_IT_IS: Final = {
+    (method, path.encode()): Target(route, None, "") for (method, path), route in _PLAIN.items()
+}
+
+
+def find_target(method: bytes, target: bytes) -> Target | None:
+    """The capability's route that is asked for; None where it is another path, which is aiohttp's."""
+    if found := _AS_IT_IS.get((method, target)):
+        return found
+    text = target.decode("latin-1")
+    path, _, query = text.partition("?")
+    if not query:
+        path = path.partition("#")[0]
+    if "%" in path or "#" in text or not path.startswith("/"):
+        try:
+            url = URL.build(path=path, encoded=True) if path.startswith("/") else URL(text, encoded=True)
+            path = url.path_safe
+        except ValueError:
+            return None
+        query = query.partition("#")[0]
+    if route := _PLAIN.get((method, path)):
+        return Target(route, None, query)
+    parent, _, slot = path.rpartition("/")
+    if slot and (route := _SLOTTED.get((method, parent))):
+        return Target(route, slot, query)
+    return None
+
+
+class Relay:
+    """The data path's view of the server."""
+
+    def __init__(self, inventory: Inventory, pool: Pool, settings: GatewaySettings, stats: Stats) -> None:
+        self.inventory = inventory
+        self.pool = pool
+        self.settings = settings
+        self.stats = stats
+        self.activities = ActivityLog(stats)
+        self._upstreams: dict[asyncio.Event, Upstream] = {}
+        """By what says that their engine is about to end: a port may serve another one after it."""
+
+    def refusal(self, request: Request) -> Answer | None:
+        """Why a web page may not ask this, if one asks."""
+        origin = request.known.get(b"origin")
+        if origin is None:
+            return None
+        allowed = self.settings.allowed_origins
+        if not is_allowed(request.text(b"origin"), host=request.text(b"host"), allowed=allowed):
+            return ORIGIN_NOT_ALLOWED
+        request.origin = origin
+        return None
+
+    def check(self, request: Request, target: Target) -> None:
+        """Raise for what the head alone says is wrong."""
+        if self.settings.api_key:
+            check_use(request.known.get(b"authorization", b""), self.settings)
+        self.stats.requests += 1
+        if target.slot is not None:
+            check_slot(target.slot, parse_qs(target.query, keep_blank_values=True).get("action", []))
+        if not target.query.isascii():
+            raise MalformedRequestError("The query holds characters that are not percent-encoded")
+
+    def try_lease(self, route: Route, asked: str | None) -> EngineLease | None:
+        """A ready engine for the model; None where something must be waited for."""
+        if asked is None:
+            model = self._last_used(route)
+        else:
+            try:
+                model = self.inventory.find(asked).entry.id
+            except ModelNotFoundError:
+                return None  # a look at the disk may find it
+        lease = self.pool.try_lease(model)
+        if lease is None:
+            return None
+        try:
+            require(route, lease.plan)
+        except BaseException:
+            lease.release()
+            raise
+        return lease
+
+    async def choose(self, route: Route, asked: str | None) -> str:
+        """The canonical id of the model that is to answer, once it is known to be of the right kind."""
+        await self.inventory.ready()
+        if asked is None:
+            return self._last_used(route)
+        servable = await self.inventory.lookup(asked)
+        plan = _running(self.pool.status(servable.entry.id))
+        offer = plan or _offer_of(servable, self.inventory.facts)
+        if offer is not None:
+            require(route, offer)
+        return servable.entry.id
+
+    def upstream(self, lease: EngineLease, clock: Clock) -> Upstream:
+        """The connections to the leased engine."""
+        upstream = self._upstreams.get(lease.cut)
+        if upstream is None:
+            upstream = self._upstreams[lease.cut] = Upstream(
+                lease.endpoint.host,
+                lease.endpoint.port,
+                lease.cut,
+                clock,
+                self.settings.connect_timeout,
+                self._forget,
+            )
+        return upstream
+
+    def _forget(self, cut: asyncio.Event) -> None:
+        self._upstreams.pop(cut, None)
+
+    def close(self) -> None:
+        """End what is under way with engines."""
+        for upstream in list(self._upstreams.values()):
+            upstream.close()
+
+    def _last_used(self, route: Route) -> str:
+        """The running model that was used last, of those that have the capability if any does."""
+        plans = [plan for status in self.pool.statuses() if (plan := _running(status))]
+        if not plans:
+            raise MalformedRequestError("No model loaded and no model specified in request")
+        plan = next((plan for plan in plans if route.capability in plan.capabilities), plans[0])
+        require(route, plan)
+        return plan.model
+
+
+def _running(status: InstanceStatus | None) -> LaunchPlan | None:
+    return status.plan if status is not None and status.state is InstanceState.READY else None
+
+
+def _offer_of(servable: Servable, facts: HostFacts) -> Offer | None:
+    """What the manifest says the model could do; None where the load itself will tell what is wrong."""
+    if servable.manifest is None or servable.recipe_problem is not None:
+        return None
+    try:
+        device = select_block(servable.manifest, facts, None).device
+    except PlatformNotSupportedError:
+        return None
+    return Offer(mode=servable.mode, capabilities=frozenset(servable.manifest.capabilities), device=device)

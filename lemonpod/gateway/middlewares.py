@@ -1,0 +1,125 @@
+"""What every request passes that aiohttp answers: errors, origins, keys, and the first look at the disk."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from lemonpod.errors import LemonpodError, UnauthorizedError
+from lemonpod.gateway import keys
+from lemonpod.gateway.auth import bearer_is, check_use
+from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
+from lemonpod.gateway.errors import NO_RETRY, response, row_of, typed_envelope
+
+log = logging.getLogger(__name__)
+
+_API: Final = ("api", "v0", "v1", "mcp", "metrics")
+_ADMIN: Final = "internal"
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "600",
+}
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn whatever goes wrong before an answer has begun into the envelope for it."""
+    try:
+        return await handler(request)
+    except LemonpodError as error:
+        if _has_begun(request):
+            raise
+        if row_of(type(error)).status >= 500:
+            log.warning("%s %s: %s", request.method, request.path, error)
+        return response(error, model=request.get(keys.REQUESTED_MODEL))
+    except web.HTTPMethodNotAllowed as error:
+        return _method_not_allowed(error)
+    except web.HTTPNotFound:
+        return web.json_response(
+            typed_envelope("The requested endpoint does not exist", "not_found", path=request.path),
+            status=404,
+            headers=NO_RETRY,
+        )
+    except web.HTTPException as error:
+        text = error.text or error.reason
+        return web.json_response(typed_envelope(text, "invalid_request"), status=error.status)
+    except Exception:
+        if _has_begun(request):
+            raise
+        log.exception("%s %s failed", request.method, request.path)
+        return web.json_response(typed_envelope("Internal server error", "internal_error"), status=500)
+
+
+@web.middleware
+async def check_origin(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse pages that may not call, and answer the browser's question whether one may."""
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        allowed = request.app[keys.SETTINGS].allowed_origins
+        if not is_allowed(origin, host=request.headers.get("Host", ""), allowed=allowed):
+            return web.json_response(ORIGIN_NOT_ALLOWED.envelope, status=ORIGIN_NOT_ALLOWED.status)
+        request[keys.ORIGIN] = origin
+    if request.method == "OPTIONS":
+        asked = request.headers.get("Access-Control-Request-Headers")
+        return web.Response(
+            status=204,
+            headers=_PREFLIGHT | ({"Access-Control-Allow-Headers": asked} if asked else {}),
+        )
+    return await handler(request)
+
+
+@web.middleware
+async def check_key(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let a request through when its key opens its path."""
+    settings = request.app[keys.SETTINGS]
+    authorization = authorization_of(request)
+    top = request.path.lstrip("/").partition("/")[0]
+    if top == _ADMIN:
+        admin_key = settings.admin_api_key or settings.api_key
+        if admin_key and not bearer_is(authorization, admin_key):
+            raise UnauthorizedError("Invalid or missing admin API key")
+    elif top in _API:
+        check_use(authorization, settings)
+    return await handler(request)
+
+
+def authorization_of(request: web.Request) -> bytes:
+    """What the client proves itself with, as it came."""
+    return request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+
+
+@web.middleware
+async def know_what_is_there(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let requests that come before the first look at the disk wait for it; `/live` promises nothing."""
+    if request.path != "/live":
+        await request.app[keys.INVENTORY].ready()
+    return await handler(request)
+
+
+async def say_origin(request: web.Request, response: web.StreamResponse) -> None:
+    """Mark every answer, streamed ones too, before its headers go out."""
+    response.headers.add("Vary", "Origin")
+    if origin := request.get(keys.ORIGIN):
+        response.headers["Access-Control-Allow-Origin"] = origin
+
+
+async def say_server(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "lemonpod"  # the library's version is nobody's business
+
+
+def _has_begun(request: web.Request) -> bool:
+    """Whether bytes of an answer are out: then the connection is broken."""
+    return request.writer.output_size > 0
+
+
+def _method_not_allowed(error: web.HTTPMethodNotAllowed) -> web.Response:
+    wanted = " or ".join(sorted(error.allowed_methods - {"HEAD"}))
+    return web.json_response(
+        {"error": f"Method Not Allowed. Use {wanted} for this endpoint"},
+        status=405,
+        headers={"Allow": ", ".join(sorted(error.allowed_methods))},
+    )
