@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from lemonpod.drivers.container_exit import exit_status
 from lemonpod.drivers.runtime import ContainerInfo
@@ -20,6 +20,8 @@ from lemonpod.errors import EngineError, RuntimeUnavailableError
 FIRST_RETRY: Final = 0.5
 LAST_RETRY: Final = 5.0
 """From one question to a runtime that does not answer to the next: half a second, then longer."""
+LOOK_INTERVAL: Final = 30.0
+"""A runtime whose machine went away, or that lost the call, never says that the container has ended."""
 LAST_WORDS_PAUSE: Final = 0.02
 LAST_WORDS_TIMEOUT: Final = 2.0
 """For the rest of the output after the end: to come by itself, and to be asked for."""
@@ -96,13 +98,14 @@ class Watch:
             self._output.follow()
 
     async def _news(self) -> None:
-        """Return when it may have ended."""
+        """Return when it may have ended, and now and then."""
         waiting = asyncio.create_task(
             self._link.stream(lambda runtime, halt: runtime.wait(self._container, halt))
         )
         told = asyncio.create_task(self._told.wait())
         try:
-            await asyncio.wait({waiting, told}, return_when=asyncio.FIRST_COMPLETED)
+            either: set[asyncio.Future[Any]] = {waiting, told}
+            await asyncio.wait(either, timeout=LOOK_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
             self._told.clear()
             if waiting.done():
                 waiting.result()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -70,5 +72,8 @@ class Background:
     def end(self, timeout: float = 45.0) -> BaseException | None:
         """Wait for it; what it raised."""
         self._thread.join(timeout)
-        assert self.ended, "the call did not return"
+        if not self.ended:
+            frame = sys._current_frames().get(self._thread.ident or 0)
+            where = "".join(traceback.format_stack(frame)) if frame else "nobody knows where"
+            raise AssertionError(f"the call did not return, it is in\n{where}")
         return self.error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 
 import pytest
 
 from lemonpod.drivers import container_meter, container_run, container_stop, container_watch
+from lemonpod.drivers.runtime import Halt
 from lemonpod.engine.api import EngineState, EngineStats
 from lemonpod.engine.probe import until_ready
 from lemonpod.errors import EngineError, RuntimeUnavailableError
@@ -166,3 +168,22 @@ async def test_output_that_cannot_be_read_is_no_end(world: World, caplog: pytest
     await until(lambda: "no such log driver" in caplog.text)
     world.runtime.end(world.runtime.only(), 1)
     assert (await engine.wait()).code == 1
+
+
+async def test_a_wait_that_is_never_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As to a runtime behind TCP whose machine went away without a word."""
+    monkeypatch.setattr(container_watch, "LOOK_INTERVAL", 0.05)
+
+    def silent(container: str, halt: Halt) -> None:
+        cut = threading.Event()
+        with halt.closing(cut.set):
+            cut.wait(30)
+
+    world.runtime.wait = silent  # type: ignore[method-assign]
+    engine = await world.started()
+    world.runtime.vanish()
+    await until(lambda: engine.trouble is not None)
+    world.runtime.come_back()
+    await until(lambda: engine.trouble is None)
+    world.runtime.end(world.runtime.only(), 3)
+    assert (await engine.wait()).code == 3
