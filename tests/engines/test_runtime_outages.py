@@ -15,7 +15,7 @@ import pytest
 from lemonpod.drivers.address import Address
 from lemonpod.drivers.docker import DockerRuntime
 from lemonpod.drivers.podman import PodmanRuntime
-from lemonpod.drivers.runtime import ContainerRuntime, Halt
+from lemonpod.drivers.runtime import ContainerRuntime, Halt, Halted
 from lemonpod.errors import RuntimeUnavailableError
 from lemonpod.launch.container import PullPolicy
 from tests.engines.runtimes import Background, runtime_of, started, tiny
@@ -49,8 +49,9 @@ def test_an_engine_that_goes_and_comes_back(
     wait = Background(lambda halt: runtime.wait(container, halt))
     assert runtime.inspect(container) is not None
     engine.stop_service(number)
-    assert isinstance(wait.end(), RuntimeUnavailableError)
-    assert isinstance(logs.end(), (RuntimeUnavailableError, type(None)))  # one that stops may end it well
+    # A docker that ends may leave its calls open: whoever watches a container looks by itself now and then.
+    assert isinstance(wait.end_or_halt(), RuntimeUnavailableError | Halted)
+    assert isinstance(logs.end_or_halt(), RuntimeUnavailableError | Halted | None)  # it may end well, too
     for ask in (
         lambda: runtime.inspect(container),
         lambda: runtime.wait(container, Halt()),
