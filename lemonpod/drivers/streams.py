@@ -80,12 +80,13 @@ class PullProgress:
 
     def hear(self, event: Mapping[str, Any]) -> bool:
         """Note what an event says; False if it says nothing of bytes."""
-        layer, said = event.get("id"), event.get("progressDetail")
-        if not isinstance(layer, str) or not isinstance(said, dict):
+        layer, status, said = event.get("id"), event.get("status"), event.get("progressDetail")
+        if not (isinstance(layer, str) and isinstance(status, str) and isinstance(said, dict)):
             return False
-        if event.get("status") == _DOWNLOADING and isinstance(said.get("current"), int):
-            self._layers[layer] = said["current"], said.get("total") or 0
-        elif event.get("status") in _DOWNLOADED and layer in self._layers:
+        current, size = said.get("current"), said.get("total")
+        if status == _DOWNLOADING and isinstance(current, int):
+            self._layers[layer] = current, size if isinstance(size, int) else 0
+        elif status in _DOWNLOADED and layer in self._layers:
             done, total = self._layers[layer]
             self._layers[layer] = max(done, total), total
         else:

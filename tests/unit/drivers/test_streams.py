@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lemonpod.drivers.streams import Demultiplexer, PullProgress, complaint, json_objects
@@ -105,6 +105,8 @@ def test_progress_adds_up_the_layers() -> None:
     assert heard[-1] == (150, 150)
 
 
+@example({"id": "", "status": {}, "progressDetail": {}})
+@example({"id": "", "status": "Downloading", "progressDetail": {"current": 1, "total": "2"}})
 @given(
     st.dictionaries(
         st.sampled_from(["id", "status", "progressDetail", "error", "errorDetail"]),
@@ -120,6 +122,7 @@ def test_any_object_can_be_an_event(one: dict[str, object]) -> None:
     progress = PullProgress()
     progress.hear(one)
     assert progress.done is not None
+    assert progress.total != 0
     complaint(one)
 
 
