@@ -195,8 +195,8 @@ class _Bytes(Way):
         self._turn.finish(Ending.ENGINE_BROKE_OFF, keep=False)
 
 
-class _Json(Way):
-    """Kept back until it is whole, then sent with the name that was asked for."""
+class _Kept(Way):
+    """What is kept back for now."""
 
     __slots__ = ("_fields", "_pieces", "_size", "_status")
 
@@ -210,6 +210,15 @@ class _Json(Way):
     def piece(self, data: bytes) -> None:
         self._pieces.append(data)
         self._size += len(data)
+
+
+class _Json(_Kept):
+    """Kept back until it is whole, then sent with the name that was asked for."""
+
+    __slots__ = ()
+
+    def piece(self, data: bytes) -> None:
+        super().piece(data)
         if self._size > MAX_LOOKED_INTO:
             turn = self._turn
             turn.become(_Bytes(turn, self._status, self._fields), b"".join(self._pieces))
@@ -325,21 +334,10 @@ class _Events(Way):
         self._last = client.clock.now
 
 
-class _Failure(Way):
+class _Failure(_Kept):
     """An engine's error, read up to a bound."""
 
-    __slots__ = ("_fields", "_pieces", "_size", "_status")
-
-    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
-        super().__init__(turn)
-        self._status = status
-        self._fields = fields
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    def piece(self, data: bytes) -> None:
-        self._pieces.append(data)
-        self._size += len(data)
+    __slots__ = ()
 
     def flush(self) -> None:
         if self._size > MAX_READ or self._turn.request.method == b"HEAD":
