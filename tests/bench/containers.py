@@ -8,6 +8,7 @@ tells for how long the event loop was kept from it while containers start and st
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import statistics
@@ -43,6 +44,7 @@ ENGINE_ARGS: Final = ("httpd", "-f", "-p", "127.0.0.1:{port}", "-h", "/www")
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
     names = sys.argv[2:] or list(KINDS)
+    gc.freeze()  # as the server does
     with lab_of_a_run() as lab:
         for name in names:
             uvloop.run(compare(lab.engine(name), rounds))
@@ -64,7 +66,8 @@ class Planner:
         self._request = replace(make_request(manifest), env=engine.env)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
-        return resolve(replace(self._request, port=port))
+        # In a thread, as the inventory of a server does.
+        return await asyncio.to_thread(resolve, replace(self._request, port=port))
 
 
 async def compare(engine: ContainerEngine, rounds: int) -> None:
