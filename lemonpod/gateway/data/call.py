@@ -55,5 +55,5 @@ async def pump(upload: Upload, connection: EngineConnection) -> None:
     async for piece in unspooled(upload):
         if connection.transport.is_closing():
             return
-        connection.transport.write(piece)
+        connection.send(piece)
         await connection.drained()

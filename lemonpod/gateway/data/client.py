@@ -11,13 +11,14 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from lemonpod.errors import LemonpodError, RequestTimeoutError
 from lemonpod.gateway.data.clock import NEVER, Clock
 from lemonpod.gateway.data.heads import CONTINUE, own_answer
 from lemonpod.gateway.data.reader import RequestReader
 from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.wire import Outbox, Wire
 from lemonpod.gateway.errors import Answer, answer_to, typed_envelope
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Host(Protocol):
     """What a connection must know of the server."""
 
     clock: Clock
+    outbox: Outbox
     idle_timeout: float
     body_timeout: float
 
@@ -68,7 +70,7 @@ class Host(Protocol):
     def closed(self, client: ClientConnection) -> None: ...
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(Wire):
     __slots__ = (
         "_advancing",
         "_begun",
@@ -83,12 +85,10 @@ class ClientConnection(asyncio.Protocol):
         "_stalled",
         "clock",
         "paused",
-        "transport",
     )
 
-    transport: asyncio.Transport
-
     def __init__(self, host: Host) -> None:
+        super().__init__(host.outbox)
         self.clock = host.clock
         self.paused = False
         """Whether it is written to faster than it reads."""
@@ -108,7 +108,7 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         self._begun = True
-        self.transport.write(data)
+        self.send(data)
 
     def answer(self, answer: Answer) -> None:
         """Send an answer of our own, which is then done."""
@@ -121,7 +121,7 @@ class ClientConnection(asyncio.Protocol):
         if request is not None and request.awaits_continue:
             request.awaits_continue = False
             if not request.size:
-                self.transport.write(CONTINUE)
+                self.send(CONTINUE)
 
     def done(self, *, keep: bool = True) -> None:
         """The answer is complete; `keep` is false where only the connection's end ends it."""
@@ -142,14 +142,15 @@ class ClientConnection(asyncio.Protocol):
     def cut(self) -> None:
         """End the connection after what was written, as an answer that lacks its end."""
         self._responder = None
-        self.transport.close()
+        self.close()
 
     def break_off(self) -> None:
         """Break the connection, so that the client's read fails even if only the end of it ends the body."""
         self._responder = None
         connection: socket.socket = self.transport.get_extra_info("socket")
+        self.flush()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.transport.abort()
+        self.abort()
 
     def fail(self, error: Exception) -> None:
         """Answer the current request with what went wrong, or break off the answer that has begun."""
@@ -176,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
     # --- the socket ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+        super().connection_made(transport)
         self._host.opened(self)
         self._deadline = self.clock.now + self._host.idle_timeout
 
@@ -198,6 +199,7 @@ class ClientConnection(asyncio.Protocol):
         self._advance()
 
     def eof_received(self) -> bool:
+        self.flush()  # the transport closes behind what it has been given
         if self._current is None or not self._current.ended or self._ending:
             return False
         self._half_closed = True
@@ -263,10 +265,10 @@ class ClientConnection(asyncio.Protocol):
     def _rest(self) -> None:
         """There is nothing to do until more comes."""
         if self._reader.fault is not None:
-            self.transport.write(own_answer(self._reader.fault, None, self.clock))
+            self.send(own_answer(self._reader.fault, None, self.clock))
             self._close()
         elif self._half_closed:
-            self.transport.close()
+            self.close()
         else:
             self._deadline = self.clock.now + self._host.idle_timeout
 
@@ -308,9 +310,9 @@ class ClientConnection(asyncio.Protocol):
     def _expire(self) -> None:
         request, self._deadline = self._current, NEVER
         if self._ending:
-            self.transport.abort()
+            self.abort()
         elif request is None or isinstance(self._responder, _Discard):
-            self.transport.close()
+            self.close()
         elif self._stalled:
             self._deadline = self.clock.now + self._host.body_timeout  # it is not the client who waits
         else:
@@ -323,9 +325,9 @@ class ClientConnection(asyncio.Protocol):
         self._responder = None
         self._reader.over = self._ending = True
         if self._reader.fault is None and self._current is not None and self._current.ended:
-            self.transport.close()
-        elif not self.transport.is_closing():
-            self.transport.write_eof()
+            self.close()
+        else:
+            self.end_sending()
             self._deadline = self.clock.now + _LINGER
 
     def _leave(self) -> None:
@@ -343,9 +345,9 @@ class ClientConnection(asyncio.Protocol):
         if self._begun:
             if not self._responder.probe():
                 self._leave()
-                self.transport.abort()
+                self.abort()
         elif not self._current.is_old:
-            self.transport.write(CONTINUE)
+            self.send(CONTINUE)
 
 
 class _Discard:

@@ -13,6 +13,7 @@ from lemonpod.gateway.data.control import Control
 from lemonpod.gateway.data.exchange import Exchange
 from lemonpod.gateway.data.relay import Relay, find_target
 from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.settings import GatewaySettings
 
 _BACKLOG: Final = 1024
@@ -29,6 +30,7 @@ class Edge:
         self.body_timeout = settings.body_timeout
         timeouts = (idle_timeout, settings.body_timeout, settings.heartbeat or _LONGEST_STEP)
         self.clock = Clock(min(_LONGEST_STEP, *timeouts))
+        self.outbox = Outbox()
         self._relay = relay
         self._control = Control(server)
         self._clients: set[ClientConnection] = set()
@@ -50,7 +52,7 @@ class Edge:
     def close(self) -> None:
         """End all connections, to clients and engines."""
         for client in list(self._clients):
-            client.transport.abort()
+            client.abort()
         if self._relay is not None:
             self._relay.close()
         self.clock.stop()

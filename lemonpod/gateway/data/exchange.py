@@ -224,7 +224,7 @@ class Exchange:
     def _call(self, lease: EngineLease, intake: Intake) -> None:
         self._lease = lease
         self.plan = lease.plan
-        upstream = self._upstream = self._relay.upstream(lease, self.client.clock)
+        upstream = self._upstream = self._relay.upstream(lease, self.client.clock, self.client.outbox)
         self._called = True
         self._head, self._body = for_engine(self.request, self._target, lease.plan, intake)
         # A file cannot be read from its start while it is still read for a connection that has just ended.
@@ -237,10 +237,10 @@ class Exchange:
         if self.client.paused:
             connection.pause()
         if isinstance(self._body, bytes):
-            connection.transport.write(self._head + self._body)
+            connection.send(self._head + self._body)
         else:
             connection.keep_for_this_one()
-            connection.transport.write(self._head)
+            connection.send(self._head)
             self._pumping = asyncio.create_task(pump(self._body, connection))
 
     def on_head(self, status: int, fields: ReplyFields) -> None:

@@ -19,6 +19,7 @@ from lemonpod.gateway.data.activity import ActivityLog
 from lemonpod.gateway.data.clock import Clock
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import Upstream
+from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.errors import Answer
 from lemonpod.gateway.routes import PREFIXES, ROUTES, Offer, Route, check_slot, require
 from lemonpod.gateway.settings import GatewaySettings
@@ -149,7 +150,7 @@ class Relay:
             require(route, offer)
         return servable.entry.id
 
-    def upstream(self, lease: EngineLease, clock: Clock) -> Upstream:
+    def upstream(self, lease: EngineLease, clock: Clock, outbox: Outbox) -> Upstream:
         """The connections to the leased engine."""
         upstream = self._upstreams.get(lease.cut)
         if upstream is None:
@@ -158,6 +159,7 @@ class Relay:
                 lease.endpoint.port,
                 lease.cut,
                 clock,
+                outbox,
                 self.settings.connect_timeout,
                 self._forget,
             )

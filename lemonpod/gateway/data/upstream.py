@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from lemonpod.gateway.data.clock import Clock
+from lemonpod.gateway.data.wire import Outbox, Wire
 
 _MAX_IDLE: Final = 64
 _IDLE: Final = 1.0
@@ -56,10 +57,11 @@ class Upstream:
     """One engine's, from its first request to the end of its life."""
 
     def __init__(
-        self, host: str, port: int, cut: asyncio.Event, clock: Clock, connect_timeout: float,
-        on_end: Callable[[asyncio.Event], None],
+        self, host: str, port: int, cut: asyncio.Event, clock: Clock, outbox: Outbox,
+        connect_timeout: float, on_end: Callable[[asyncio.Event], None],
     ) -> None:  # fmt: skip
         self.clock = clock
+        self.outbox = outbox
         self._host, self._port = host, port
         self._connect_timeout = connect_timeout
         self._cut = cut
@@ -171,7 +173,7 @@ class Upstream:
         self._on_end(self._cut)
 
 
-class EngineConnection(asyncio.Protocol):
+class EngineConnection(Wire):
     """One connection, and the answer that is read from it."""
 
     __slots__ = (
@@ -191,12 +193,10 @@ class EngineConnection(asyncio.Protocol):
         "_spoiled",
         "_upstream",
         "since",
-        "transport",
     )
 
-    transport: asyncio.Transport
-
     def __init__(self, upstream: Upstream) -> None:
+        super().__init__(upstream.outbox)
         self.since = 0.0
         """When it was given back."""
         self._upstream = upstream
@@ -247,16 +247,13 @@ class EngineConnection(asyncio.Protocol):
         """End it at once: that is how an engine learns that nobody listens."""
         self._caller = None
         self._upstream.lost(self)
-        self.transport.abort()
+        super().abort()
 
     def cut(self) -> None:
         """As if the engine had ended it."""
         self._break(STOPPED if self._has_head else NO_ANSWER)
 
     # --- the socket ---------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         del self._parser
@@ -344,7 +341,7 @@ class EngineConnection(asyncio.Protocol):
             caller.on_segment()
             return
         self._caller = None
-        if self._keeps and not self._spoiled and not self.transport.get_write_buffer_size():
+        if self._keeps and not self._spoiled and not self.has_unsent:
             self.resume()  # where its caller reads slowly
             self._upstream.give_back(self)
         else:
