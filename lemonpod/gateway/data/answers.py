@@ -13,9 +13,10 @@ from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, sta
 from lemonpod.gateway.data.rename import EventRenamer, renamed
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.usage import StreamMeter, usage_in
+from lemonpod.gateway.data.usual import Body, Told
 from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
 from lemonpod.gateway.errors import Answer, envelope, typed_envelope
-from lemonpod.gateway.headers import Field, as_lines, is_encoded, is_json, known, media_type
+from lemonpod.gateway.headers import as_lines
 from lemonpod.gateway.sse import DONE, PING, error_event
 from lemonpod.gateway.stats import Stats, Usage
 from lemonpod.launch.plan import LaunchPlan
@@ -30,8 +31,8 @@ _NO_OUTPUT: Final = (
 )
 # nginx and its kin would collect the tokens and hand them over in one lump.
 _EVENT_HEADERS: Final = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
-_NOT_IN_EVENTS: Final = frozenset({b"content-length", b"cache-control", b"x-accel-buffering"})
-_LENGTH: Final = frozenset({b"content-length"})
+_NOT_IN_EVENTS: Final = frozenset({b"cache-control", b"x-accel-buffering"})
+_LENGTH: Final = b"Content-Length: %b\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 
@@ -103,20 +104,17 @@ class Way:
     def tick(self, now: float) -> None: ...
 
 
-def way_to_answer(turn: Turn, status: int, fields: list[Field]) -> Way:
+def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> Way:
     """How to answer the turn with what the engine says."""
     if status >= 400:
-        return _Failure(turn, status, fields)
+        return _Failure(turn, status, head)
     if turn.request.method == b"HEAD" or status in BODILESS:
-        return _Bodiless(turn, status, fields)
-    values = known(fields)
-    kind = values.get(b"content-type", b"")
-    if not is_encoded(values):
-        if media_type(kind) == b"text/event-stream":
-            return _Events(turn, status, fields)
-        if is_json(kind):
-            return _Json(turn, status, fields)
-    return _Bytes(turn, status, fields)
+        return _Bodiless(turn, status, head, length)
+    if head.body is Body.EVENTS:
+        return _Events(turn, status, head)
+    if head.body is Body.JSON:
+        return _Json(turn, status, head, length)
+    return _Bytes(turn, status, head, length)
 
 
 class _Bodiless(Way):
@@ -124,12 +122,12 @@ class _Bodiless(Way):
 
     is_over = True
 
-    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+    def __init__(self, turn: Turn, status: int, head: Told, length: bytes | None) -> None:
         super().__init__(turn)
-        without = _LENGTH if status == 204 else ()
-        self._head = b"%b%b%b" % (
+        self._head = b"%b%b%b%b" % (
             status_line(status),
-            as_lines(fields, without=without),
+            head.lines,
+            b"" if length is None or status == 204 else _LENGTH % length,
             closing_lines(turn.request, turn.client.clock),
         )
 
@@ -141,19 +139,19 @@ class _Bodiless(Way):
 class _Bytes(Way):
     """The body as it comes, framed by the length that the engine gave, or in chunks."""
 
-    __slots__ = ("_begun", "_chunked", "_fields", "_keep", "_status", "_unsent")
+    __slots__ = ("_begun", "_chunked", "_keep", "_unsent")
 
-    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+    def __init__(self, turn: Turn, status: int, head: Told, length: bytes | None) -> None:
         super().__init__(turn)
-        has_length = any(key == b"content-length" for key, _, _ in fields)
-        self._chunked = not has_length and not turn.request.is_old
-        self._keep = has_length or self._chunked
+        self._chunked = length is None and not turn.request.is_old
+        self._keep = length is not None or self._chunked
         if not self._keep:
             turn.request.keep_alive = False
         self._begun = False
-        self._unsent = b"%b%b%b%b" % (
+        self._unsent = b"%b%b%b%b%b" % (
             status_line(status),
-            as_lines(fields),
+            head.lines,
+            b"" if length is None else _LENGTH % length,
             _CHUNKED if self._chunked else b"",
             closing_lines(turn.request, turn.client.clock),
         )
@@ -198,12 +196,12 @@ class _Bytes(Way):
 class _Kept(Way):
     """What is kept back for now."""
 
-    __slots__ = ("_fields", "_pieces", "_size", "_status")
+    __slots__ = ("_head", "_pieces", "_size", "_status")
 
-    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+    def __init__(self, turn: Turn, status: int, head: Told) -> None:
         super().__init__(turn)
         self._status = status
-        self._fields = fields
+        self._head = head
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -215,13 +213,18 @@ class _Kept(Way):
 class _Json(_Kept):
     """Kept back until it is whole, then sent with the name that was asked for."""
 
-    __slots__ = ()
+    __slots__ = ("_length",)
+
+    def __init__(self, turn: Turn, status: int, head: Told, length: bytes | None) -> None:
+        super().__init__(turn, status, head)
+        self._length = length
 
     def piece(self, data: bytes) -> None:
-        super().piece(data)
+        self._pieces.append(data)
+        self._size += len(data)
         if self._size > MAX_LOOKED_INTO:
             turn = self._turn
-            turn.become(_Bytes(turn, self._status, self._fields), b"".join(self._pieces))
+            turn.become(_Bytes(turn, self._status, self._head, self._length), b"".join(self._pieces))
 
     def end(self) -> None:
         turn = self._turn
@@ -237,7 +240,7 @@ class _Json(_Kept):
             b"".join(
                 (
                     status_line(self._status),
-                    as_lines(self._fields, without=_LENGTH),
+                    self._head.lines,
                     b"Content-Length: %d\r\n" % len(body),
                     closing_lines(turn.request, turn.client.clock),
                     body,
@@ -252,7 +255,7 @@ class _Events(Way):
 
     __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_unsent")
 
-    def __init__(self, turn: Turn, status: int, fields: list[Field]) -> None:
+    def __init__(self, turn: Turn, status: int, head: Told) -> None:
         super().__init__(turn)
         request = turn.request
         turn.stats.streams[turn.plan.model] += 1
@@ -265,7 +268,7 @@ class _Events(Way):
         """When something was sent."""
         self._unsent = b"%b%b%b%b%b" % (
             status_line(status),
-            as_lines(fields, without=_NOT_IN_EVENTS),
+            as_lines(head.fields, without=_NOT_IN_EVENTS),
             _EVENT_HEADERS,
             _CHUNKED if self._chunked else b"",
             closing_lines(request, turn.client.clock, stream=True),
@@ -345,7 +348,7 @@ class _Failure(_Kept):
 
     def end(self) -> None:
         turn = self._turn
-        answer, kept = engine_answer(self._status, self._fields, b"".join(self._pieces), turn.plan)
+        answer, kept = engine_answer(self._status, self._head.fields, b"".join(self._pieces), turn.plan)
         turn.status = answer.status
         turn.client.write(own_answer(answer, turn.request, turn.client.clock, as_lines(kept)))
         turn.finish(Ending.ERROR)

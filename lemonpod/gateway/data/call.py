@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
 from urllib.parse import parse_qs
 
 from lemonpod.gateway.data.relay import Target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import EngineConnection
-from lemonpod.gateway.headers import as_lines, is_json, to_engine
 from lemonpod.gateway.intake import Intake, Upload, name_of, payload_for, unspooled
 from lemonpod.gateway.json_body import JsonBody
 from lemonpod.gateway.routes import engine_target
 from lemonpod.launch.plan import LaunchPlan
-
-_CONTENT_TYPE: Final = frozenset({b"content-type"})
 
 
 def asked_in(intake: Intake, target: Target) -> str | None:
@@ -30,15 +26,11 @@ def for_engine(
     request: Request, target: Target, plan: LaunchPlan, intake: Intake
 ) -> tuple[bytes, bytes | Upload]:
     """The head and the body. Each line is made of what the parser read, never copied with its end."""
-    fields = to_engine(request.fields, request.known)
-    lines = as_lines(fields)
+    lines = request.asked.lines
     body: bytes | Upload = b""
     if isinstance(intake, JsonBody):
         body = payload_for(intake, plan.model)
-        if not is_json(request.known.get(b"content-type", b"")):
-            # It is JSON, whatever curl's default says.
-            lines = as_lines(fields, without=_CONTENT_TYPE) + b"Content-Type: application/json\r\n"
-        lines += b"Content-Length: %d\r\n" % len(body)
+        lines = b"%bContent-Length: %d\r\n" % (request.asked.lines_of_json, len(body))
     elif isinstance(intake, Upload):
         body = intake
         lines += b"Content-Length: %d\r\n" % intake.size

@@ -93,9 +93,9 @@ class Bridge(asyncio.Transport):
         handler.connection_made(self)
         self._client.ask_for_body()
         length: list[Field] = []
-        if request.is_chunked:
+        if request.asked.is_chunked:
             length.append((b"", b"Transfer-Encoding", b"chunked"))
-        elif b"content-length" in request.known:
+        elif any(key == b"content-length" for key, _, _ in request.fields):
             length.append((b"", b"Content-Length", b"%d" % request.content_length))
         handler.data_received(
             b"%b %b HTTP/%b\r\n%b%bConnection: close\r\n\r\n"
@@ -111,7 +111,7 @@ class Bridge(asyncio.Transport):
     def on_body(self) -> None:
         request = self._request
         data = request.take()
-        if request.is_chunked:
+        if request.asked.is_chunked:
             data = (b"%x\r\n%b\r\n" % (len(data), data) if data else b"") + (
                 b"0\r\n\r\n" if request.ended else b""
             )

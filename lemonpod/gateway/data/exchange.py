@@ -19,8 +19,8 @@ from lemonpod.gateway.data.pipe import BodyPipe
 from lemonpod.gateway.data.relay import Relay, Target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
+from lemonpod.gateway.data.usual import told
 from lemonpod.gateway.errors import Answer, answer_to, row_of
-from lemonpod.gateway.headers import to_client
 from lemonpod.gateway.intake import (
     Intake,
     Upload,
@@ -249,7 +249,7 @@ class Exchange:
             self.on_break(f"it answered with status {status}")
             return
         self.status = status
-        way = self._way = way_to_answer(self, status, to_client(fields))
+        way = self._way = way_to_answer(self, status, *told(fields))
         if self.request.method == b"HEAD":
             self._hang_up()  # it has no body, which only we know
             way.end()

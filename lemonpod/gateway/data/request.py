@@ -7,12 +7,10 @@ from typing import Final
 from yarl import URL
 
 from lemonpod.errors import MalformedRequestError
+from lemonpod.gateway.data.usual import asked
 from lemonpod.gateway.headers import Field
-from lemonpod.gateway.headers import known as known_values
 
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
-# Of two, an engine might believe the other one.
-_ONCE: Final = (b"host", b"content-type", b"content-encoding", b"content-range", b"expect", b"user-agent")
 
 
 def _check_target(method: bytes, target: bytes) -> None:
@@ -29,6 +27,7 @@ class Request:
     """Its head, and as much of its body as has come and nobody has taken yet."""
 
     __slots__ = (
+        "asked",
         "awaits_continue",
         "content_length",
         "ended",
@@ -48,13 +47,16 @@ class Request:
         self, method: bytes, target: bytes, version: str, fields: list[Field], *, keep_alive: bool
     ) -> None:
         """Raises MalformedRequestError for what two programs might read in two ways."""
+        if version not in _VERSIONS:
+            raise MalformedRequestError("The request's HTTP version must be 1.1 or 1.0")
         self.method = method
         self.target = target
         self.fields = fields
         self.is_old = version == "1.0"
         self.keep_alive = keep_alive
-        self.known = known = known_values(fields)
-        """By the small name; several values are one list."""
+        self.asked, length = asked(fields)
+        """What the fields say, the length aside."""
+        self.known = known = self.asked.known
         self.origin: bytes | None = None
         """The web origin that was granted access."""
         self.pieces: list[bytes] = []
@@ -62,29 +64,17 @@ class Request:
         self.ended = False
         self.has_news = False
         """More of the body has come, or its end."""
-        if version not in _VERSIONS:
-            raise MalformedRequestError("The request's HTTP version must be 1.1 or 1.0")
-        if len(known) != len(fields):
-            keys = [key for key, _, _ in fields]
-            for key in _ONCE:
-                if keys.count(key) > 1:
-                    raise MalformedRequestError(f"The header {key.decode()} comes twice")
         if b"host" not in known and not self.is_old:
             raise MalformedRequestError("The request has no Host")
         if method == b"CONNECT":
             raise MalformedRequestError("This server is no proxy")
         if not target.startswith(b"/"):
             _check_target(method, target)
-        coding = known.get(b"transfer-encoding")
-        if coding is not None and (coding.strip().lower() != b"chunked" or self.is_old):
-            raise MalformedRequestError("The request's Transfer-Encoding must be chunked, and its HTTP 1.1")
+        if self.is_old and self.asked.is_chunked:
+            raise MalformedRequestError("The request is chunked, so its HTTP version must be 1.1")
         # The parser lets nothing through but one number.
-        self.content_length = int(known.get(b"content-length", b"0"))
+        self.content_length = int(length or 0)
         self.awaits_continue = known.get(b"expect", b"").lower() == b"100-continue" and not self.is_old
-
-    @property
-    def is_chunked(self) -> bool:
-        return b"transfer-encoding" in self.known
 
     @property
     def shown(self) -> str:
@@ -107,7 +97,7 @@ class Request:
     def framing(self) -> bytes:
         """A request without more than this one's body: for a parser that is to go on with it."""
         line = b""
-        if self.is_chunked:
+        if self.asked.is_chunked:
             line = b"Transfer-Encoding: chunked\r\n"
         elif self.content_length:
             line = b"Content-Length: %d\r\n" % self.content_length
