@@ -86,31 +86,33 @@ def name_of(intake: Intake) -> str | None:
     """The model that the body asks for."""
     if isinstance(intake, Upload):
         return intake.model
-    name = intake.get("model") if intake else None
-    if name is not None and not isinstance(name, str):
+    name = intake.values.get("model") if intake else None
+    if name is None:
+        return None
+    if not isinstance(name, str):
         raise MalformedRequestError("Invalid JSON in request body: 'model' must be a string")
-    if name is not None and not _is_text(name):
+    if not _is_text(name):
         raise MalformedRequestError("Invalid JSON in request body: 'model' holds half a character")
     return name
 
 
 def payload_for(body: JsonBody, model: str) -> bytes:
     """The body for the engine: as it came, but with the model named by its canonical id."""
-    return (body if body.get("model") in (None, model) else body.with_text("model", model)).encode()
+    return (body if body.values.get("model") in (None, model) else body.with_text("model", model)).data
 
 
 def json_now(route: Route, data: bytes) -> JsonBody | None:
     """A JSON body of up to BIG bytes, with all that the route needs."""
     if not data and route.capability is Capability.SLOTS:
         return None  # an action on a slot needs no more than its query
-    return _complete(route, peek(data, ("model", *route.spec.required)))
+    return _complete(route, peek(data, route.members))
 
 
 async def json_aside(route: Route, data: bytes) -> JsonBody | None:
     """As `json_now`, but a long body does not hold up anybody else."""
     if len(data) <= BIG:
         return json_now(route, data)
-    return _complete(route, await peek_aside(data, ("model", *route.spec.required)))
+    return _complete(route, await peek_aside(data, route.members))
 
 
 def _complete(route: Route, body: JsonBody) -> JsonBody:

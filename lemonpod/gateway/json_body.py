@@ -10,26 +10,27 @@ import asyncio
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import MalformedRequestError
 from lemonpod.gateway.json_skip import skip_space, skip_value
 
+_Values = dict[str, JsonValue]
+_Spans = dict[str, tuple[int, int]]
+
 BIG: Final = 1 << 20
 """Beyond this size a body is walked in small steps, which belong in a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonBody:
-    """An object's text, and those of its members that were asked for."""
+class JsonBody(NamedTuple):
+    """An object's bytes, and those of its members that were asked for."""
 
-    text: str
+    data: bytes
     values: Mapping[str, JsonValue]
     spans: Mapping[str, tuple[int, int]] | None = None
-    """Where their texts start and end, if that is known yet."""
+    """Where their texts start and end in `data`, if that is known yet."""
 
     def get(self, name: str) -> JsonValue:
         """The member's value; None where it is absent, as for an explicit null."""
@@ -37,13 +38,9 @@ class JsonBody:
 
     def with_text(self, name: str, value: str) -> JsonBody:
         """The same text with the member's value replaced by the string `value`."""
-        start, end = self.spans[name] if self.spans else _span(self.text, name)
-        text = "".join((self.text[:start], encode_basestring_ascii(value), self.text[end:]))
-        return JsonBody(text, {**self.values, name: value})
-
-    def encode(self) -> bytes:
-        """The body as bytes again: exactly those that were read, but for what was replaced."""
-        return self.text.encode()
+        start, end = self.spans[name] if self.spans else _span(self.data, name)
+        text = encode_basestring_ascii(value).encode()
+        return JsonBody(b"".join((self.data[:start], text, self.data[end:])), {**self.values, name: value})
 
 
 async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
@@ -63,14 +60,15 @@ def peek(data: bytes, names: Collection[str]) -> JsonBody:
         raise MalformedRequestError("Request body is required but was empty")
     try:
         text = data.decode()
-        if len(text) <= BIG and (body := _in_one_go(text, names)) is not None:
-            return body
+        if len(text) <= BIG and (values := _in_one_go(text, names)) is not None:
+            return JsonBody(data, values)
         try:
-            return _walk(text, names, _DECODER)
+            values, spans = _walk(text, names, _DECODER)
         except json.JSONDecodeError:
             raise
         except ValueError:  # int() refuses to read more than 4300 digits; nobody here needs them
-            return _walk(text, names, _DECODER_OF_LONG_INTEGERS)
+            values, spans = _walk(text, names, _DECODER_OF_LONG_INTEGERS)
+        return JsonBody(data, values, _in_bytes(spans, text))
     except UnicodeDecodeError as error:
         raise _invalid(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -79,18 +77,19 @@ def peek(data: bytes, names: Collection[str]) -> JsonBody:
         raise _invalid("nested too deeply") from error
 
 
-def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> JsonBody:
+def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> tuple[_Values, _Spans]:
+    """The members in `names`, and where in the text they stand."""
     if text.startswith("\ufeff"):
         raise _invalid("it starts with a byte order mark")
     position = skip_space(text, 0)
     if not text.startswith("{", position):
         raise _invalid("expected an object")
-    members: dict[str, JsonValue] = {}
-    spans: dict[str, tuple[int, int]] = {}
+    members: _Values = {}
+    spans: _Spans = {}
     seen: set[str] = set()
     position = skip_space(text, position + 1)
     if text.startswith("}", position):
-        return _end(text, position, JsonBody(text, members, spans))
+        return _end(text, position, members, spans)
     while True:
         if not text.startswith('"', position):
             raise json.JSONDecodeError("Expected a key in double quotes", text, position)
@@ -111,20 +110,31 @@ def _walk(text: str, names: Collection[str], decoder: json.JSONDecoder) -> JsonB
             spans[key] = start, end
         position = skip_space(text, end)
         if text.startswith("}", position):
-            return _end(text, position, JsonBody(text, members, spans))
+            return _end(text, position, members, spans)
         if not text.startswith(",", position):
             raise json.JSONDecodeError("Expected ',' or '}'", text, position)
         position = skip_space(text, position + 1)
 
 
-def _end(text: str, position: int, body: JsonBody) -> JsonBody:
+def _end(text: str, position: int, members: _Values, spans: _Spans) -> tuple[_Values, _Spans]:
     rest = skip_space(text, position + 1)
     if rest != len(text):
         raise json.JSONDecodeError("Unexpected text after the object", text, rest)
-    return body
+    return members, spans
 
 
-def _in_one_go(text: str, names: Collection[str]) -> JsonBody | None:
+def _in_bytes(spans: _Spans, text: str) -> _Spans:
+    """The same places in the text's bytes."""
+    if text.isascii():
+        return spans
+    return {name: (_size(text[:start]), _size(text[:end])) for name, (start, end) in spans.items()}
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _in_one_go(text: str, names: Collection[str]) -> _Values | None:
     """What `_walk` finds, by steps that run in C; None where anything is odd, which it tells better."""
     try:
         members, end = _DECODER_OF_PAIRS.raw_decode(text, 0)
@@ -133,23 +143,26 @@ def _in_one_go(text: str, names: Collection[str]) -> JsonBody | None:
             return None
     except (TypeError, ValueError, RecursionError, MalformedRequestError):
         return None
-    values = {name: found[name] for name in names if name in found}
-    return (
-        None if any(isinstance(value, tuple | list) for value in values.values()) else JsonBody(text, values)
-    )
+    values: _Values = {}
+    for name in names:
+        if name in found:
+            values[name] = value = found[name]
+            if isinstance(value, tuple | list):
+                return None
+    return values
 
 
-def _span(text: str, name: str) -> tuple[int, int]:
+def _span(data: bytes, name: str) -> tuple[int, int]:
     """Where the text of a member that is there starts and ends."""
-    key = f'"{name}"'
-    at = text.find(key)
+    key = b'"%b"' % name.encode()
+    at = data.find(key)
     # A key that is written without escapes and stands nowhere else is the one that was found.
-    if text.find(key, at + 1) < 0 <= at and "\\u" not in text:
-        plain = _PLAIN_TEXT.match(text, at + len(key))
+    if data.find(key, at + 1) < 0 <= at and b"\\u" not in data:
+        plain = _PLAIN_TEXT.match(data, at + len(key))
         if plain:
             return plain.span(1)
-    spans = _walk(text, (name,), _DECODER_OF_LONG_INTEGERS).spans or {}
-    return spans[name]
+    text = data.decode()
+    return _in_bytes(_walk(text, (name,), _DECODER_OF_LONG_INTEGERS)[1], text)[name]
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -164,4 +177,4 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 _DECODER_OF_LONG_INTEGERS: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=float)
 # Objects become tuples of their members, by no step of Python's: so a key that comes twice is seen.
 _DECODER_OF_PAIRS: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=tuple)
-_PLAIN_TEXT: Final = re.compile(r'[ \t\n\r]*:[ \t\n\r]*("[^"\\]*")')
+_PLAIN_TEXT: Final = re.compile(rb'[ \t\n\r]*:[ \t\n\r]*("[^"\\]*")')

@@ -25,6 +25,8 @@ class Route:
 
     capability: Capability
     spec: RouteSpec
+    members: tuple[str, ...]
+    """What is read of a JSON body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,9 @@ class Offer:
 
 
 ROUTES: Final = tuple(
-    Route(capability, spec) for capability, entry in CAPABILITIES.items() for spec in entry.routes
+    Route(capability, spec, ("model", *spec.required))
+    for capability, entry in CAPABILITIES.items()
+    for spec in entry.routes
 )
 
 
