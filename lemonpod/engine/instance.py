@@ -68,6 +68,8 @@ class Workshop:
 class EngineLease:
     """A ready engine that is not unloaded while the lease is held, within the drain timeout."""
 
+    __slots__ = ("_held", "_instance", "cut", "plan")
+
     def __init__(self, instance: Instance, plan: LaunchPlan) -> None:
         self.plan = plan
         self.cut = instance.cut
@@ -126,6 +128,7 @@ class Instance:
         self._ready_since: float | None = None
         self._found = found
         self._workshop = workshop
+        self._clock = workshop.clock
         self._admit = admit
         self._on_end = on_end
         self._in_flight = 0
@@ -136,7 +139,6 @@ class Instance:
         self._pid: int | None = None
         self._container: str | None = None
         self._started_at: float | None = None
-        self._last_used_at: float | None = None
         self._made = asyncio.Event()
         """There is an engine, or there will be none."""
         self._leaving = asyncio.Event()
@@ -187,9 +189,10 @@ class Instance:
         return self._take(self.plan)
 
     def _take(self, plan: LaunchPlan) -> EngineLease:
+        if not self._in_flight:
+            self._idle.clear()
         self._in_flight += 1
-        self._idle.clear()
-        self._touch()
+        self.used = self._clock()
         return EngineLease(self, plan)
 
     def give_back(self) -> None:
@@ -197,7 +200,7 @@ class Instance:
         self._in_flight -= 1
         if not self._in_flight:
             self._idle.set()
-        self._touch()
+        self.used = self._clock()
 
     def stop(self, reason: str) -> None:
         """Begin to end it; idempotent."""
@@ -216,7 +219,7 @@ class Instance:
 
     def ready_for(self) -> float:
         """The seconds since it became ready; 0 if it never was."""
-        return 0.0 if self._ready_since is None else self._workshop.clock() - self._ready_since
+        return 0.0 if self._ready_since is None else self._clock() - self._ready_since
 
     def status(self, *, retry_after: float | None = None) -> InstanceStatus:
         failed = self.state is InstanceState.FAILED
@@ -228,7 +231,7 @@ class Instance:
             in_flight=self._in_flight,
             started_at=self._started_at,
             ready_at=self.ready_at,
-            last_used_at=self._last_used_at,
+            last_used_at=self._last_used_at(),
             failure=describe_failure(self.failure) if failed and self.failure else None,
             retry_after=retry_after,
             reset_by_watchdog=failed and isinstance(self.cause, EngineUnhealthyError),
@@ -367,8 +370,8 @@ class Instance:
     def _become_ready(self, plan: LaunchPlan, *, took: float) -> None:
         self.state = InstanceState.READY
         self.ready_at = time.time()
-        self._ready_since = self._workshop.clock()
-        self._touch()
+        self._ready_since = self._clock()
+        self.used = self._ready_since
         for ticket in self._queue:
             if not ticket.done():
                 ticket.set_result(self._take(plan))
@@ -385,9 +388,10 @@ class Instance:
                 if not ticket.done():
                     ticket.set_exception(again(cause))
 
-    def _touch(self) -> None:
-        self._last_used_at = time.time()
-        self.used = self._workshop.clock()
+    def _last_used_at(self) -> float | None:
+        if self.ready_at is None or self._ready_since is None:
+            return None
+        return self.ready_at + self.used - self._ready_since
 
 
 async def _first(work: Coroutine[Any, Any, object], other: asyncio.Task[Any], *, timeout: float) -> None:

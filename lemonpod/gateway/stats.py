@@ -30,14 +30,17 @@ def usage_of(usage: object, timings: object) -> Usage:
     told, timed = _object(usage), _object(timings)
     if not told and not timed:
         return UNKNOWN
-    details = told.get("prompt_tokens_details", told.get("input_tokens_details"))
+    details = _object(_first(told, "prompt_tokens_details", "input_tokens_details"))
+    given = _count(_first(told, "prompt_tokens", "input_tokens"))
+    made = _count(_first(told, "completion_tokens", "output_tokens"))
+    cached = _count(details.get("cached_tokens"))
+    if not timed:
+        return Usage(given, made, cached)
     prompt_ms = _number(timed.get("prompt_ms"))
     return Usage(
-        input_tokens=_count(told.get("prompt_tokens", told.get("input_tokens", timed.get("prompt_n")))),
-        output_tokens=_count(
-            told.get("completion_tokens", told.get("output_tokens", timed.get("predicted_n")))
-        ),
-        cached_tokens=_count(_object(details).get("cached_tokens", timed.get("cache_n"))),
+        input_tokens=_count(timed.get("prompt_n")) if given is None else given,
+        output_tokens=_count(timed.get("predicted_n")) if made is None else made,
+        cached_tokens=_count(timed.get("cache_n")) if cached is None else cached,
         first_token=None if prompt_ms is None else prompt_ms / 1000,
         speed=_number(timed.get("predicted_per_second")),
     )
@@ -93,6 +96,11 @@ class Stats:
         }
 
 
+def _first(told: Mapping[str, Any], name: str, other: str) -> object:
+    value = told.get(name)
+    return told.get(other) if value is None else value
+
+
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -110,5 +118,5 @@ def _number(value: object) -> float | None:
 def _count(value: object) -> int | None:
     if type(value) is int and 0 <= value < _MANY:
         return value
-    number = _number(value)
+    number = None if value is None else _number(value)
     return None if number is None else int(number)
