@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lemonpod.gateway.data.rename import EventRenamer, JsonRenamer, renamed
+from lemonpod.gateway.data.usage import StreamMeter
 from tests.unit.gateway.data.test_rename import CHUNKS, CUTS, PATH, by_events, split
 
 BITS = st.sampled_from(
@@ -41,9 +42,23 @@ def test_one_go_and_steps_agree_on_bodies(data: bytes, cuts: list[int]) -> None:
 )
 @settings(max_examples=700, deadline=None)
 def test_a_form_decides_as_the_steps_do(told: list[tuple[bytes, bytes]]) -> None:
-    renamer = EventRenamer("new")
+    renamer, quick = EventRenamer("new"), EventRenamer("new")
+    meter, steps = StreamMeter(), StreamMeter()
     stream = [chunk.replace(b"MODEL", PATH).replace(b"WORDS", b'"%b"' % words) for chunk, words in told]
+    sent = []
+    for event in stream:
+        steps.feed(event, 1.0)
+        usual = quick.usual(event)
+        if usual is None:
+            meter.feed(event, 1.0)
+        else:
+            meter.another(1.0)
+        sent.append(quick.feed(event) if usual is None else usual)
 
-    assert b"".join([renamer.feed(event) for event in stream]) == by_events(
-        b"".join(stream), size=1, name="new"
-    )
+    expected = by_events(b"".join(stream), size=1, name="new")
+    assert b"".join(sent) == b"".join([renamer.feed(event) for event in stream]) == expected
+    if not any(b'"' in words for _, words in told):  # which would be no words
+        assert meter.words == steps.words
+        assert meter.usage(0.0) == steps.usage(0.0)
+    assert (meter.events.done, meter.events.failed) == (steps.events.done, steps.events.failed)
+    assert meter.events.between_events == steps.events.between_events

@@ -279,9 +279,14 @@ class _Events(Way):
         return self._meter.events.done
 
     def piece(self, data: bytes) -> None:
-        clock = self._turn.client.clock
-        self._meter.feed(data, clock.exact())
-        if self._renamer is not None:
+        now = self._turn.client.clock.exact()
+        if self._renamer is None:
+            self._meter.feed(data, now)
+        elif (usual := self._renamer.usual(data)) is not None:
+            self._meter.another(now)
+            data = usual
+        else:
+            self._meter.feed(data, now)
             data = self._renamer.feed(data)
         if data:
             self._send(data)

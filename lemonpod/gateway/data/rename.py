@@ -232,11 +232,11 @@ class _Form:
         return _Form(event[:start], event[end:], new[: start + shift], new[end + shift :], new != event)
 
     def fill(self, event: bytes) -> bytes | None:
-        """The event with its new name, if it has this form."""
+        """The event with its new name, if it has this form, and words in it."""
         if not event.startswith(self.head) or not event.endswith(self.tail):
             return None
         start, end = len(self.head), len(event) - len(self.tail)
-        if not _IN_EVENT.text.fullmatch(event, start, end):
+        if start >= end or not _IN_EVENT.text.fullmatch(event, start, end):
             return None
         return self.new_head + event[start:end] + self.new_tail if self.changes else event
 
@@ -253,6 +253,11 @@ class EventRenamer:
         self._after_cr = False
         self._between = True
         self._form: _Form | None = None
+
+    def usual(self, segment: bytes) -> bytes | None:
+        """The bytes to send for `segment` if that is one event, whole, which differs from one before in its
+        words alone; else it is to be fed."""
+        return self._form.fill(segment) if self._between and self._form else None
 
     def feed(self, segment: bytes) -> bytes:
         """The bytes to send for `segment`; the very same object where nothing had to change."""

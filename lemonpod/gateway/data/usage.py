@@ -42,6 +42,13 @@ class StreamMeter:
         self._usage = b""
         self._timings = b""
 
+    def another(self, now: float) -> None:
+        """Take note of one more event, between two others, of which it is known that it holds words alone."""
+        self.words += 1
+        self._last_words = now
+        if self.first_words is None:
+            self.first_words = now
+
     def feed(self, segment: bytes, now: float) -> None:
         """Follow what has come at the time `now`."""
         was_between = self.events.between_events
