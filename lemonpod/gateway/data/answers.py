@@ -45,17 +45,25 @@ class Turn(Protocol):
     plan: LaunchPlan
     asked: str | None
     """The name of the model that the client asked for, which the answer is to carry too."""
-    wants_done: bool
-    """Its event streams end with `data: [DONE]`."""
-    wants_output: bool
-    """An answer without a body is no answer: a sound, a shape."""
-    heartbeat: float
-    stats: Stats
     started: float
     status: int | None
     usage: Usage
     sent: int
     """Bytes of the body."""
+
+    @property
+    def wants_done(self) -> bool:
+        """Its event streams end with `data: [DONE]`."""
+
+    @property
+    def wants_output(self) -> bool:
+        """An answer without a body is no answer: a sound, a shape."""
+
+    @property
+    def heartbeat(self) -> float: ...
+
+    @property
+    def stats(self) -> Stats: ...
 
     def become(self, way: Way, begun: bytes) -> None:
         """Go on in another way, to which these bytes are to be told."""
@@ -229,7 +237,7 @@ class _Json(_Kept):
     def end(self) -> None:
         turn = self._turn
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        if turn.wants_output and not body:
+        if not body and turn.wants_output:
             _refuse_nothing(turn)
             return
         turn.usage = usage_in(body)

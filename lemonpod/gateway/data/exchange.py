@@ -32,7 +32,7 @@ from lemonpod.gateway.intake import (
 )
 from lemonpod.gateway.json_body import BIG
 from lemonpod.gateway.routes import require
-from lemonpod.gateway.stats import UNKNOWN
+from lemonpod.gateway.stats import UNKNOWN, Stats
 from lemonpod.launch.plan import LaunchPlan
 
 log = logging.getLogger(__name__)
@@ -48,76 +48,55 @@ _MAKES_A_FILE: Final = frozenset({Capability.TTS, Capability.AUDIO_GENERATION, C
 class Exchange:
     """Answers one request: without a task where the model is ready and the body small, else with one."""
 
-    __slots__ = (
-        "_arrived",
-        "_body",
-        "_called",
-        "_connection",
-        "_explaining",
-        "_head",
-        "_is_over",
-        "_lease",
-        "_loaded",
-        "_named",
-        "_over",
-        "_pipe",
-        "_pumping",
-        "_relay",
-        "_route",
-        "_target",
-        "_task",
-        "_upstream",
-        "_way",
-        "asked",
-        "client",
-        "heartbeat",
-        "plan",
-        "request",
-        "sent",
-        "started",
-        "stats",
-        "status",
-        "usage",
-        "wants_done",
-        "wants_output",
-    )
-
+    asked: str | None = None
+    status: int | None = None
+    sent = 0
+    usage = UNKNOWN
     plan: LaunchPlan
     _lease: EngineLease
     _upstream: Upstream
+    _called = False
+    """There is a lease, and so a plan and the connections to its engine."""
+    _connection: EngineConnection | None = None
+    _way: Way | None = None
+    _head = b""
+    _body: bytes | Upload = b""
+    _named: str | None = None
+    """The model, in words of the client's, where it said one."""
+    _loaded: float | None = None
+    _pipe: BodyPipe | None = None
+    _task: asyncio.Task[None] | None = None
+    _pumping: asyncio.Task[None] | None = None
+    _explaining: asyncio.Task[None] | None = None
+    _over: asyncio.Future[None] | None = None
+    _is_over = False
 
     def __init__(self, relay: Relay, client: ClientConnection, request: Request, target: Target) -> None:
         self.client = client
         self.request = request
-        self.asked: str | None = None
-        self.heartbeat = relay.settings.heartbeat
-        self.stats = relay.stats
         self.started = client.clock.exact()
-        self.status: int | None = None
-        self.sent = 0
         self._arrived = time.time()
-        self.usage = UNKNOWN
-        route = target.route
-        self.wants_done = route.capability in _ENDS_WITH_DONE
-        self.wants_output = route.capability in _MAKES_A_FILE
         self._relay = relay
         self._target = target
-        self._route = route
-        self._pipe: BodyPipe | None = None
-        self._loaded: float | None = None
-        self._named: str | None = None
-        """The model, in words of the client's, where it said one."""
-        self._is_over = False
-        self._called = False
-        """There is a lease, and so a plan and the connections to its engine."""
-        self._connection: EngineConnection | None = None
-        self._way: Way | None = None
-        self._head = b""
-        self._body: bytes | Upload = b""
-        self._task: asyncio.Task[None] | None = None
-        self._pumping: asyncio.Task[None] | None = None
-        self._explaining: asyncio.Task[None] | None = None
-        self._over: asyncio.Future[None] | None = None
+        self._route = target.route
+
+    # --- for its way to answer ----------------------------------------------------------------------------
+
+    @property
+    def heartbeat(self) -> float:
+        return self._relay.settings.heartbeat
+
+    @property
+    def stats(self) -> Stats:
+        return self._relay.stats
+
+    @property
+    def wants_done(self) -> bool:
+        return self._route.capability in _ENDS_WITH_DONE
+
+    @property
+    def wants_output(self) -> bool:
+        return self._route.capability in _MAKES_A_FILE
 
     # --- the client's side --------------------------------------------------------------------------------
 
