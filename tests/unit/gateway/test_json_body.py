@@ -42,6 +42,9 @@ def test_h21_only_the_models_span_is_replaced(data: bytes) -> None:
 
     head, _, tail = data.rpartition(b'"m"')
     assert changed == head + b'"user.m"' + tail
+    long = data.rstrip()[:-1] + b',"pad":"' + b"x" * 3000 + b'"}'
+    head, _, tail = long.rpartition(b'"m"')
+    assert peek(long, ("model",)).with_text("model", "user.m").data == head + b'"user.m"' + tail
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,38 @@ def test_h21_anything_else_is_refused_with_its_reason(data: bytes, message: str)
 
     assert message in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("pad", [3000, BIG])
+@pytest.mark.parametrize("data", [b'{"a":1,"b":2,"a":1}', b'{"a":{"z":0,"b":22},"b":222,"a":{"y":0,"b":22}}'])
+def test_in_a_longer_body_too_no_key_comes_twice(data: bytes, pad: int) -> None:
+    padded = data[:-1] + b',"model":"m","pad":"' + b"x" * pad + b'"}'
+
+    with pytest.raises(MalformedRequestError, match="'a' comes twice"):
+        peek(padded, ("model",))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["1", "22", '{"b":1}', '"a"', '{"a":2,"b":1}']))
+    ),
+    st.sampled_from(["", " ", "\n"]),
+    st.integers(0, 3000),
+)
+def test_however_long_a_body_is_the_same_is_told_of_it(
+    members: list[tuple[str, str]], space: str, pad: int
+) -> None:
+    pairs = [f'{space}"{key}"{space}:{space}{value}' for key, value in members]
+    short = "{" + ",".join([*pairs, '"pad":""']) + "}"
+    long = "{" + ",".join([*pairs, f'"pad":"{"x" * (pad + 2048)}"']) + "}"
+    told: list[object] = []
+    for text in (short, long):
+        try:
+            told.append(peek(text.encode(), ("a", "b")).values)
+        except MalformedRequestError as error:
+            told.append(str(error))
+
+    assert told[0] == told[1]
 
 
 def test_an_absent_member_and_null_are_none() -> None:
