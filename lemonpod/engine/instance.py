@@ -125,7 +125,7 @@ class Instance:
         self.ready_at: float | None = None
         self.used = workshop.clock()
         """When it was used last, by the clock of the workshop."""
-        self._ready_since: float | None = None
+        self._ready_since = 0.0
         self._found = found
         self._workshop = workshop
         self._clock = workshop.clock
@@ -219,7 +219,7 @@ class Instance:
 
     def ready_for(self) -> float:
         """The seconds since it became ready; 0 if it never was."""
-        return 0.0 if self._ready_since is None else self._clock() - self._ready_since
+        return 0.0 if self.ready_at is None else self._clock() - self._ready_since
 
     def status(self, *, retry_after: float | None = None) -> InstanceStatus:
         failed = self.state is InstanceState.FAILED
@@ -231,7 +231,7 @@ class Instance:
             in_flight=self._in_flight,
             started_at=self._started_at,
             ready_at=self.ready_at,
-            last_used_at=self._last_used_at(),
+            last_used_at=self.ready_at and self.ready_at + self.used - self._ready_since,
             failure=describe_failure(self.failure) if failed and self.failure else None,
             retry_after=retry_after,
             reset_by_watchdog=failed and isinstance(self.cause, EngineUnhealthyError),
@@ -387,11 +387,6 @@ class Instance:
             for ticket in self._queue:
                 if not ticket.done():
                     ticket.set_exception(again(cause))
-
-    def _last_used_at(self) -> float | None:
-        if self.ready_at is None or self._ready_since is None:
-            return None
-        return self.ready_at + self.used - self._ready_since
 
 
 async def _first(work: Coroutine[Any, Any, object], other: asyncio.Task[Any], *, timeout: float) -> None:
