@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
+from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Stats, Usage
 
 log = logging.getLogger(__name__)
@@ -24,8 +25,17 @@ class Ending(StrEnum):
     COMPLETE = "complete"
     CLIENT_LEFT = "client_left"
     ENGINE_BROKE_OFF = "engine_broke_off"
+    STOPPED = "stopped"
+    """Its model was unloaded, or the server ended."""
     ERROR = "error"
     """Told to the client: by a status, or in the stream."""
+
+
+def ending_by(error: LemonpodError) -> Ending:
+    """How a request ended whose client was told of `error`."""
+    if isinstance(error, EngineStoppedError):
+        return Ending.STOPPED
+    return Ending.ENGINE_BROKE_OFF if isinstance(error, UpstreamError) else Ending.ERROR
 
 
 class Activity(NamedTuple):
@@ -38,7 +48,7 @@ class Activity(NamedTuple):
     model: str | None
     recipe: str | None
     status: int | None
-    """None where the client left before there was one."""
+    """As the client was told; None where the end came before that."""
     ending: Ending
     total: float
     bytes_in: int = 0

@@ -7,7 +7,7 @@ import logging
 from typing import Final, Protocol
 
 from lemonpod.errors import LemonpodError
-from lemonpod.gateway.data.activity import Ending
+from lemonpod.gateway.data.activity import Ending, ending_by
 from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, status_line
 from lemonpod.gateway.data.rename import EventRenamer, renamed
@@ -198,7 +198,7 @@ class _Bytes(Way):
             return
         _warn(self._turn, error)
         self._turn.client.break_off()
-        self._turn.finish(Ending.ENGINE_BROKE_OFF, keep=False)
+        self._turn.finish(ending_by(error), keep=False)
 
 
 class _Kept(Way):
@@ -324,7 +324,7 @@ class _Events(Way):
         self._send(self._meter.events.closing(error_event(envelope(error))))
         turn.usage = self._meter.usage(turn.started)
         turn.client.cut()
-        turn.finish(Ending.ENGINE_BROKE_OFF, keep=False)
+        turn.finish(ending_by(error), keep=False)
 
     def close(self) -> None:
         self._turn.stats.streams[self._turn.plan.model] -= 1

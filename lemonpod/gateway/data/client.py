@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from lemonpod.errors import LemonpodError, RequestTimeoutError
+from lemonpod.gateway.data.activity import Ending
 from lemonpod.gateway.data.clock import NEVER, Clock
 from lemonpod.gateway.data.heads import CONTINUE, own_answer
 from lemonpod.gateway.data.reader import RequestReader
@@ -51,8 +52,8 @@ class Responder(Protocol):
 
     def tick(self, now: float) -> None: ...
 
-    def lost(self) -> None:
-        """The client has gone, or its request cannot be read on. Nothing may be sent any more."""
+    def lost(self, ending: Ending, told: Answer | None = None) -> None:
+        """Nothing may be sent any more; `told` is what the connection answers in its stead."""
 
 
 class Host(Protocol):
@@ -106,6 +107,11 @@ class ClientConnection(Wire):
 
     # --- for whoever answers ------------------------------------------------------------------------------
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether any of the answer was sent."""
+        return self._begun
+
     def write(self, data: bytes) -> None:
         self._begun = True
         self.send(data)
@@ -154,15 +160,22 @@ class ClientConnection(Wire):
 
     def fail(self, error: Exception) -> None:
         """Answer the current request with what went wrong, or break off the answer that has begun."""
-        self._leave()
-        if not isinstance(error, LemonpodError):
-            log.exception("a request failed", exc_info=error)
-        if self._begun:
-            self.break_off()
-        elif isinstance(error, LemonpodError):
-            self.answer(answer_to(error))
+        if isinstance(error, LemonpodError):
+            answer = answer_to(error)
         else:
-            self.answer(Answer(500, typed_envelope("Internal server error", "internal_error")))
+            log.exception("a request failed", exc_info=error)
+            answer = Answer(500, typed_envelope("Internal server error", "internal_error"))
+        if self._begun:
+            self._leave(Ending.ERROR)
+            self.break_off()
+        else:
+            self._leave(Ending.ERROR, answer)
+            self.answer(answer)
+
+    def stop(self) -> None:
+        """End the connection at once, as the server does."""
+        self._leave(Ending.STOPPED)
+        self.abort()
 
     def pause_reading(self) -> None:
         if not self._stalled:
@@ -184,7 +197,7 @@ class ClientConnection(Wire):
     def connection_lost(self, exc: Exception | None) -> None:
         self._host.closed(self)
         self._reader.close()
-        self._leave()
+        self._leave(Ending.CLIENT_LEFT)
 
     def data_received(self, data: bytes) -> None:
         reader = self._reader
@@ -287,10 +300,11 @@ class ClientConnection(Wire):
 
     def _give_up(self) -> None:
         """The rest of the current request cannot be read."""
-        self._leave()
         if self._begun:
+            self._leave(Ending.ERROR)
             self.break_off()
         else:
+            self._leave(Ending.ERROR, self._reader.fault)
             self._current = None
 
     def _hold(self, data: bytes) -> None:
@@ -330,10 +344,10 @@ class ClientConnection(Wire):
             self.end_sending()
             self._deadline = self.clock.now + _LINGER
 
-    def _leave(self) -> None:
+    def _leave(self, ending: Ending, told: Answer | None = None) -> None:
         responder, self._responder = self._responder, None
         if responder is not None:
-            responder.lost()
+            responder.lost(ending, told)
 
     def _probe(self) -> None:
         """Half of the connection was closed, or all of it: only what is sent finds out.
@@ -344,7 +358,7 @@ class ClientConnection(Wire):
             return
         if self._begun:
             if not self._responder.probe():
-                self._leave()
+                self._leave(Ending.CLIENT_LEFT)
                 self.abort()
         elif not self._current.is_old:
             self.send(CONTINUE)
@@ -377,5 +391,5 @@ class _Discard:
     def tick(self, now: float) -> None:
         pass
 
-    def lost(self) -> None:
+    def lost(self, ending: Ending, told: Answer | None = None) -> None:
         pass

@@ -15,9 +15,10 @@ from typing import Any, Final
 from aiohttp import web
 from httptools import HttpParserError, HttpResponseParser
 
+from lemonpod.gateway.data.activity import Ending
 from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.request import Request
-from lemonpod.gateway.errors import typed_envelope
+from lemonpod.gateway.errors import Answer, typed_envelope
 from lemonpod.gateway.headers import MAX_FIELD, Field, as_lines
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class Bridge(asyncio.Transport):
     def tick(self, now: float) -> None:
         pass
 
-    def lost(self) -> None:
+    def lost(self, ending: Ending, told: Answer | None = None) -> None:
         if not self._closed:
             self._closed = True
             self._handler.connection_lost(None)

@@ -52,7 +52,7 @@ class Edge:
     def close(self) -> None:
         """End all connections, to clients and engines."""
         for client in list(self._clients):
-            client.abort()
+            client.stop()
         if self._relay is not None:
             self._relay.close()
         self.clock.stop()

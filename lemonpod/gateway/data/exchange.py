@@ -11,7 +11,7 @@ from typing import Any, Final
 from lemonpod.contract.vocabulary import Body, Capability
 from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, UpstreamError
-from lemonpod.gateway.data.activity import Activity, Ending
+from lemonpod.gateway.data.activity import Activity, Ending, ending_by
 from lemonpod.gateway.data.answers import Way, way_to_answer
 from lemonpod.gateway.data.call import asked_in, for_engine, pump
 from lemonpod.gateway.data.client import ClientConnection
@@ -156,13 +156,17 @@ class Exchange:
         if self._way is not None:
             self._way.tick(now)
 
-    def lost(self) -> None:
+    def lost(self, ending: Ending, told: Answer | None = None) -> None:
+        if told is not None:
+            self.status = told.status
+        elif not self.client.has_begun:
+            self.status = None  # whatever the engine said
         if self._task is not None:
             self._task.cancel()
         if self._explaining is not None:
             self._explaining.cancel()
         self._let_go()
-        self._note(Ending.CLIENT_LEFT)
+        self._note(ending)
 
     # --- from the body to the engine ----------------------------------------------------------------------
 
@@ -257,6 +261,10 @@ class Exchange:
         else:
             self._explaining = self._run(self._explain(reason))
 
+    def on_bug(self, error: Exception) -> None:
+        self._connection = None
+        self.client.fail(error)
+
     async def _check_end(self) -> None:
         """With neither a length nor chunks, the end of the connection looks the same dead or alive."""
         cause = None
@@ -299,10 +307,7 @@ class Exchange:
     def fail(self, error: LemonpodError) -> None:
         if row_of(type(error)).status >= 500:
             log.warning("%s: %s", self.request.shown, error)
-        broke_off = isinstance(error, UpstreamError | EngineStoppedError)
-        self.refuse(
-            answer_to(error, model=self._named), Ending.ENGINE_BROKE_OFF if broke_off else Ending.ERROR
-        )
+        self.refuse(answer_to(error, model=self._named), ending_by(error))
 
     def refuse(self, answer: Answer, ending: Ending = Ending.ERROR) -> None:
         self.status = answer.status

@@ -52,6 +52,9 @@ class Caller(Protocol):
     def on_break(self, reason: str) -> None:
         """There will be no (more) answer."""
 
+    def on_bug(self, error: Exception) -> None:
+        """What the caller was told made it raise this; the connection is gone."""
+
 
 class Upstream:
     """One engine's, from its first request to the end of its life."""
@@ -270,7 +273,8 @@ class EngineConnection(Wire):
             caller.on_break(STOPPED if self._has_head else NO_ANSWER)
 
     def data_received(self, data: bytes) -> None:
-        if self._caller is None:
+        caller = self._caller
+        if caller is None:
             self.abort()
             return
         try:
@@ -282,7 +286,11 @@ class EngineConnection(Wire):
             self._hand_on()
             self._break(STOPPED if self._has_head else NOT_HTTP)
             return
-        self._hand_on()
+        try:
+            self._hand_on()
+        except Exception as error:
+            self.abort()
+            caller.on_bug(error)
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()

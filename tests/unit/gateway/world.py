@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +17,9 @@ from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.engine.api import Driver
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.gateway import keys
 from lemonpod.gateway.app import make_app
+from lemonpod.gateway.data.activity import ActivityLog
 from lemonpod.gateway.runner import running
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.inventory.inventory import Inventory
@@ -43,6 +45,9 @@ class World:
         self.pool = pool
         self.folder = folder
         self.shut_down = asyncio.Event()
+        self.end: Callable[[], Awaitable[None]]
+        """Ends the server, not the engines."""
+        self.activities: ActivityLog
         self._clients: list[Client] = []
 
     async def client(self) -> Client:
@@ -143,7 +148,9 @@ class Starter:
             settings or GatewaySettings(),
             shutdown=world.shut_down.set,
         )
-        _, world.port = await self._stack.enter_async_context(running(app, "127.0.0.1", 0))
+        server = await self._stack.enter_async_context(AsyncExitStack())
+        _, world.port = await server.enter_async_context(running(app, "127.0.0.1", 0))
+        world.end, world.activities = server.aclose, app[keys.RELAY].activities
         self._stack.push_async_callback(pool.aclose)
         self._stack.callback(world.hang_up)
         return world
