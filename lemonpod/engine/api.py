@@ -7,7 +7,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.launch.plan import LaunchPlan
@@ -223,6 +223,18 @@ class InstanceState(StrEnum):
     FAILED = "failed"
     """Not running; kept for its reason and its cool-down."""
     STOPPED = "stopped"
+
+
+class Wait(NamedTuple):
+    """What was waited for before there was a lease, in seconds; None where nothing was."""
+
+    queued: float | None = None
+    """Until another engine had made room."""
+    loaded: float | None = None
+    """Until this one was ready, whoever had begun to load it."""
+
+
+NO_WAIT: Final = Wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,11 +30,12 @@ from lemonpod.engine.api import (
     LogLine,
     Planner,
     Progress,
+    Wait,
 )
 from lemonpod.engine.failure import LOG_TAIL, again, describe_failure, exited_error, let_go
 from lemonpod.engine.probe import until_ready
 from lemonpod.engine.settings import EngineSettings
-from lemonpod.engine.tasks import cancel, finish
+from lemonpod.engine.tasks import cancel, finish, first
 from lemonpod.engine.watchdog import watch
 from lemonpod.errors import (
     EngineError,
@@ -68,7 +69,10 @@ class Workshop:
 class EngineLease:
     """A ready engine that is not unloaded while the lease is held, within the drain timeout."""
 
-    __slots__ = ("_held", "_instance", "cut", "plan")
+    __slots__ = ("_held", "_instance", "cut", "plan", "wait")
+
+    wait: Wait
+    """Of a lease that `Pool.lease` gave."""
 
     def __init__(self, instance: Instance, plan: LaunchPlan) -> None:
         self.plan = plan
@@ -354,7 +358,7 @@ class Instance:
         hurried = asyncio.create_task(self._hurried.wait())
         try:
             if self._in_flight and isinstance(self.cause, EngineStoppedError):
-                await _first(self._idle.wait(), hurried, timeout=settings.drain_timeout)
+                await first(self._idle.wait(), hurried, timeout=settings.drain_timeout)
             self.cut.set()
             stopping = asyncio.create_task(engine.stop(grace=settings.stop_grace))
             await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
@@ -387,12 +391,3 @@ class Instance:
             for ticket in self._queue:
                 if not ticket.done():
                     ticket.set_exception(again(cause))
-
-
-async def _first(work: Coroutine[Any, Any, object], other: asyncio.Task[Any], *, timeout: float) -> None:
-    """Wait for either, at most `timeout` seconds."""
-    working = asyncio.create_task(work)
-    try:
-        await asyncio.wait({working, other}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await cancel(working)

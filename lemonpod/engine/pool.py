@@ -19,6 +19,7 @@ from lemonpod.engine.api import (
     InstanceStatus,
     LogLine,
     Planner,
+    Wait,
 )
 from lemonpod.engine.cooldown import CoolDown, after_crash
 from lemonpod.engine.failure import again, describe_failure
@@ -166,14 +167,19 @@ class Pool:
         return not lives or not (await asyncio.wait(lives, timeout=timeout))[1]
 
     async def _enter(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
+        begun, queued = self._clock(), None
         while True:
             if self._closing:
                 raise EngineStoppedError("the server is shutting down")
             instance = self._lives.get(model) or self._begin(model, overrides or {})
             if instance.state is InstanceState.STOPPING:
                 await instance.ended()
+                queued = self._clock() - begun
                 continue
+            is_ready = instance.state is InstanceState.READY
             lease = await instance.enter()
+            loaded = None if is_ready else self._clock() - begun - (queued or 0.0)
+            lease.wait = Wait(queued, loaded)
             try:
                 if overrides is None or not await self._is_other(instance, overrides):
                     return lease

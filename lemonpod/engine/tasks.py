@@ -35,6 +35,15 @@ async def cancel(*tasks: asyncio.Task[Any]) -> None:
         _retrieve(task)
 
 
+async def first(work: Coroutine[Any, Any, object], other: asyncio.Task[Any], *, timeout: float) -> None:
+    """Wait for either, at most `timeout` seconds."""
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({working, other}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel(working)
+
+
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
     await asyncio.wait(tasks)
 

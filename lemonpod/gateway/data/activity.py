@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
+from lemonpod.engine.api import NO_WAIT, Wait
 from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Stats, Usage
 
@@ -53,9 +54,7 @@ class Activity(NamedTuple):
     total: float
     bytes_in: int = 0
     bytes_out: int = 0
-    queued: float | None = None
-    loaded: float | None = None
-    """How long it waited for its model to be loaded."""
+    wait: Wait = NO_WAIT
     usage: Usage = UNKNOWN
 
     def as_json(self) -> dict[str, object]:
@@ -71,8 +70,8 @@ class Activity(NamedTuple):
             "ending": self.ending,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
-            "queue_ms": _milliseconds(self.queued),
-            "load_ms": _milliseconds(self.loaded),
+            "queue_ms": _milliseconds(self.wait.queued),
+            "load_ms": _milliseconds(self.wait.loaded),
             "first_token_ms": _milliseconds(usage.first_token),
             "total_ms": _milliseconds(self.total),
             "input_tokens": usage.input_tokens,
@@ -89,8 +88,8 @@ class Activity(NamedTuple):
             parts.append(name if self.recipe is None else f"{name} on {self.recipe}")
         parts.append(f"{self.total * 1000:.1f} ms")
         for what, seconds in (
-            ("queued", self.queued),
-            ("loaded", self.loaded),
+            ("queued", self.wait.queued),
+            ("loaded", self.wait.loaded),
             ("first token", self.usage.first_token),
         ):
             if seconds:

@@ -310,7 +310,6 @@ class _Events(Way):
             log.warning("%s: %s told of an error in its stream", _name(turn), turn.plan.recipe)
         elif turn.wants_done and not events.done:
             self._send(events.closing(DONE))
-        turn.usage = self._meter.usage(turn.started)
         if self._chunked:
             turn.client.write(self._unsent + _LAST_CHUNK)
         turn.finish(Ending.ERROR if events.failed else Ending.COMPLETE, keep=self._chunked)
@@ -322,12 +321,13 @@ class _Events(Way):
             return
         _warn(turn, error)
         self._send(self._meter.events.closing(error_event(envelope(error))))
-        turn.usage = self._meter.usage(turn.started)
         turn.client.cut()
         turn.finish(ending_by(error), keep=False)
 
     def close(self) -> None:
-        self._turn.stats.streams[self._turn.plan.model] -= 1
+        turn = self._turn
+        turn.stats.streams[turn.plan.model] -= 1
+        turn.usage = self._meter.usage(turn.started)
 
     def probe(self) -> bool:
         if self._meter.events.between_events:

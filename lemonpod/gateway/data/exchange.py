@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from lemonpod.contract.vocabulary import Body, Capability
+from lemonpod.engine.api import NO_WAIT
 from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.data.activity import Activity, Ending, ending_by
@@ -63,7 +64,7 @@ class Exchange:
     _body: bytes | Upload = b""
     _named: str | None = None
     """The model, in words of the client's, where it said one."""
-    _loaded: float | None = None
+    _wait = NO_WAIT
     _pipe: BodyPipe | None = None
     _task: asyncio.Task[None] | None = None
     _pumping: asyncio.Task[None] | None = None
@@ -191,12 +192,11 @@ class Exchange:
         await self._load(intake)
 
     async def _load(self, intake: Intake) -> None:
-        begun = self.client.clock.exact()
         model = await self._relay.choose(self._route, self.asked)
         self._named = self.asked or model
         async with self._relay.pool.lease(model) as lease:
             require(self._route, lease.plan)  # the manifest may have changed since it was chosen
-            self._loaded = self.client.clock.exact() - begun
+            self._wait = lease.wait
             self._over = asyncio.get_running_loop().create_future()
             self._call(lease, intake)
             await self._over
@@ -352,7 +352,7 @@ class Exchange:
                 ending=ending,
                 bytes_in=request.size,
                 bytes_out=self.sent,
-                loaded=self._loaded,
+                wait=self._wait,
                 total=self.client.clock.exact() - self.started,
                 usage=self.usage,
             )

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lemonpod.engine.api import ExitStatus
+from lemonpod.engine.api import ExitStatus, InstanceState
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection, Script
 from tests.unit.gateway.wire import chunked, message, ok
@@ -202,7 +202,7 @@ async def test_how_it_ended(
     [
         ("exchange.for_engine", fine, 500),
         ("answers.usage_in", fine, 500),
-        ("usage.StreamMeter.usage", says(chunked(EVENTS, b"data: a\n\n")), 200),
+        ("usage.EventStream.closing", says(chunked(EVENTS, b"data: a\n\n")), 200),
     ],
 )
 async def test_a_bug_of_ours_is_not_the_engines(
@@ -221,3 +221,45 @@ async def test_a_bug_of_ours_is_not_the_engines(
     (told,) = world.activities.tail(9)
     assert (told["status"], told["ending"]) == (status, "error")
     await world.until(lambda: not world.pool.statuses()[0].in_flight)
+
+
+# --- what it waited for, and what was used ----------------------------------------------------------------
+
+
+async def test_a_wait_is_told_of_as_what_it_was_for(start: Starter) -> None:
+    async def waits_once(connection: Connection) -> None:
+        await connection.request()
+        if len(world.driver.engines) == 1:
+            await connection.gone()
+        await connection.send(ok(b"{}"))
+
+    world = await start(waits_once)
+    first = asyncio.create_task(ask(world))
+    await world.until(lambda: bool(world.driver.received))
+    unloading = asyncio.create_task(unload(world))
+    await world.until(lambda: world.pool.statuses()[0].state is InstanceState.STOPPING)
+
+    await ask(world)  # behind the end of the engine that still has a request
+    await asyncio.gather(first, unloading)
+    await ask(world)
+    await world.post(CHAT, b'{"model":"m","x":"%b"}' % (b"x" * (1 << 20)))  # read aside, as it is long
+
+    loaded, queued, quick, long = world.activities.tail(9)
+    assert (loaded["queue_ms"], loaded["load_ms"] is None) == (None, False)
+    waits = [queued["queue_ms"], queued["load_ms"]]
+    assert all(isinstance(wait, float) and wait > 0 for wait in waits)
+    assert [(one["queue_ms"], one["load_ms"]) for one in (quick, long)] == [(None, None)] * 2
+
+
+async def test_who_leaves_a_stream_has_used_what_came(start: Starter) -> None:
+    event = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+    world = await start(says(chunked(EVENTS, event, event, end=False)))
+
+    await leaving(begun=True)(world)
+
+    await world.until(lambda: bool(world.activities.tail(1)))
+    (told,) = world.activities.tail(1)
+    assert told["output_tokens"] == 2
+    assert isinstance(told["bytes_out"], int)
+    assert told["bytes_out"] >= 2 * len(event)  # it was probed
+    assert told["first_token_ms"]

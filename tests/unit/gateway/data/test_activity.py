@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lemonpod.engine.api import NO_WAIT, Wait
 from lemonpod.gateway.data.activity import Activity, ActivityLog, Ending
 from lemonpod.gateway.stats import Stats, Usage
 
@@ -23,8 +24,7 @@ def make_activity(**overrides: Any) -> Activity:
         "ending": Ending.COMPLETE,
         "bytes_in": 120,
         "bytes_out": 4000,
-        "queued": 0.0,
-        "loaded": 1.5,
+        "wait": Wait(queued=0.5, loaded=1.5),
         "total": 2.0,
         "usage": Usage(input_tokens=7, output_tokens=3, cached_tokens=2, first_token=0.25, speed=40.504),
     }
@@ -44,7 +44,7 @@ def test_a_record_is_shown_with_its_units() -> None:
         "ending": "complete",
         "bytes_in": 120,
         "bytes_out": 4000,
-        "queue_ms": 0.0,
+        "queue_ms": 500.0,
         "load_ms": 1500.0,
         "first_token_ms": 250.0,
         "total_ms": 2000.0,
@@ -61,8 +61,7 @@ def test_the_unknown_is_null() -> None:
         recipe=None,
         status=None,
         ending=Ending.CLIENT_LEFT,
-        queued=None,
-        loaded=None,
+        wait=NO_WAIT,
         usage=Usage(),
     )
 
@@ -100,8 +99,9 @@ def test_each_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
     first, second = caplog.messages
     assert first == (
-        "POST /v1/chat/completions: 200 complete, m on llamacpp, 2000.0 ms, loaded 1500.0 ms,"
-        " first token 250.0 ms, 7 tokens in, 3 out, 40.5 tokens/s, 120 bytes in, 4000 out"
+        "POST /v1/chat/completions: 200 complete, m on llamacpp, 2000.0 ms,"
+        " queued 500.0 ms, loaded 1500.0 ms, first token 250.0 ms,"
+        " 7 tokens in, 3 out, 40.5 tokens/s, 120 bytes in, 4000 out"
     )
     assert "\n" not in second
     assert len(second) < 1000
