@@ -37,7 +37,11 @@ def serve(
         ),
     ] = None,
     log_level: Annotated[
-        str | None, typer.Option(help="trace, debug, info, warning or error.", show_default=False)
+        str | None,
+        typer.Option(
+            help="trace, debug, info, warning or error; info, if not said. debug shows every request.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Serve the Lemonade and OpenAI routes. Ctrl-C or SIGTERM ends the server and every engine."""

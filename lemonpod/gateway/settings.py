@@ -25,3 +25,5 @@ class GatewaySettings:
     """From opening a connection to an engine until it is accepted; the engine is on this machine."""
     heartbeat: float = 15.0
     """After so much silence in an event stream a comment is sent, so that no middlebox gives up; 0: never."""
+    slow_request: float = 1.0
+    """A request that went well is logged if it took so long, else only with the level `debug`; 0: always."""

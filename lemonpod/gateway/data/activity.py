@@ -105,16 +105,20 @@ class Activity(NamedTuple):
 class ActivityLog:
     """The last requests, in the order in which they ended; each is logged and counted as well."""
 
-    def __init__(self, stats: Stats, *, kept: int = _KEPT) -> None:
+    def __init__(self, stats: Stats, *, slow: float, kept: int = _KEPT) -> None:
+        """A request that took as long as `slow` is worth a line that everybody sees."""
         self._stats = stats
+        self._slow = slow
         self._records: deque[Activity] = deque(maxlen=kept)
 
     def add(self, record: Activity) -> None:
         """Take note of a finished request."""
         self._records.append(record)
         self._stats.add(record.usage)
-        # To write a line takes longer than all else about a small request.
-        log.log(logging.DEBUG if record.ending is Ending.COMPLETE else logging.INFO, "%s", record)
+        if record.ending is Ending.COMPLETE and record.total < self._slow:
+            log.debug("%s", record)  # a line takes longer than all else about a small request
+        else:
+            log.info("%s", record)
 
     def tail(self, count: int) -> list[dict[str, object]]:
         """The last `count` records, the newest at the end."""

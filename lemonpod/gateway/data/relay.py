@@ -94,7 +94,7 @@ class Relay:
         self.pool = pool
         self.settings = settings
         self.stats = stats
-        self.activities = ActivityLog(stats)
+        self.activities = ActivityLog(stats, slow=settings.slow_request)
         self._upstreams: dict[asyncio.Event, Upstream] = {}
         """By what says that their engine is about to end: a port may serve another one after it."""
 

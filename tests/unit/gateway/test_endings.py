@@ -263,3 +263,18 @@ async def test_who_leaves_a_stream_has_used_what_came(start: Starter) -> None:
     assert isinstance(told["bytes_out"], int)
     assert told["bytes_out"] >= 2 * len(event)  # it was probed
     assert told["first_token_ms"]
+
+
+@pytest.mark.parametrize(("slow", "lines"), [(60, 1), (0, 2)])
+async def test_the_log_tells_of_failures_and_of_all_that_is_wished(
+    start: Starter, caplog: pytest.LogCaptureFixture, slow: float, lines: int
+) -> None:
+    caplog.set_level("INFO", "lemonpod.gateway.data.activity")
+    world = await start(fine, settings=GatewaySettings(slow_request=slow))
+
+    await world.post(CHAT, BODY)
+    await world.post(CHAT, b'{"model":"nope"}')
+
+    told = [record.message for record in caplog.records if record.name.endswith(".activity")]
+    assert len(told) == lines
+    assert told[-1].startswith(f"POST {CHAT}: 404 error, nope, ")

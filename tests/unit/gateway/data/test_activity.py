@@ -74,7 +74,7 @@ def test_the_unknown_is_null() -> None:
 
 
 def test_only_the_last_ones_are_kept_in_their_order() -> None:
-    activities = ActivityLog(Stats(), kept=3)
+    activities = ActivityLog(Stats(), slow=1, kept=3)
     for number in range(5):
         activities.add(make_activity(bytes_in=number))
 
@@ -84,14 +84,26 @@ def test_only_the_last_ones_are_kept_in_their_order() -> None:
     assert [shown(count) for count in (2, 3, 100, 0, -1)] == [[3, 4], [2, 3, 4], [2, 3, 4], [], []]
 
 
+@pytest.mark.parametrize(
+    ("slow", "ending", "total", "level"),
+    [
+        (1.0, Ending.COMPLETE, 0.99, logging.DEBUG),
+        (1.0, Ending.COMPLETE, 1.0, logging.INFO),
+        (0.0, Ending.COMPLETE, 0.0, logging.INFO),
+        *((1.0, ending, 0.0, logging.INFO) for ending in Ending if ending is not Ending.COMPLETE),
+    ],
+)
+def test_what_failed_or_was_slow_is_seen_by_default(
+    caplog: pytest.LogCaptureFixture, slow: float, ending: Ending, total: float, level: int
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        ActivityLog(Stats(), slow=slow).add(make_activity(ending=ending, total=total))
+
+    assert [record.levelno for record in caplog.records] == [level]
+
+
 def test_each_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    activities = ActivityLog(Stats())
-    with caplog.at_level(logging.INFO):
-        activities.add(make_activity())
-        assert not caplog.records
-        activities.add(make_activity(ending=Ending.ERROR))
-        assert len(caplog.records) == 1
-    caplog.clear()
+    activities = ActivityLog(Stats(), slow=0)
 
     with caplog.at_level(logging.DEBUG):
         activities.add(make_activity())
@@ -109,7 +121,7 @@ def test_each_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_what_it_used_is_counted() -> None:
     stats = Stats()
-    activities = ActivityLog(stats)
+    activities = ActivityLog(stats, slow=1)
 
     activities.add(make_activity())
     activities.add(make_activity(usage=Usage(output_tokens=4, first_token=0.5)))
