@@ -81,6 +81,7 @@ _ABOVE_ZERO: Final = frozenset(
         "watchdog_interval",
         "watchdog_max_failures",
         "watchdog_probe_timeout",
+        "write_timeout",
     }
 )
 _WATCHDOG_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(

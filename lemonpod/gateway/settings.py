@@ -21,6 +21,9 @@ class GatewaySettings:
     """A multipart body: an hour of uncompressed audio."""
     body_timeout: float = 30.0
     """How long a client may pause in the middle of its request's body."""
+    write_timeout: float = 300.0
+    """How long a client may read nothing of what is left of its answer. Long, since the two kernels pass on
+    what a slow one reads in big steps."""
     connect_timeout: float = 5.0
     """From opening a connection to an engine until it is accepted; the engine is on this machine."""
     heartbeat: float = 15.0

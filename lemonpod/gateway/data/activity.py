@@ -25,6 +25,8 @@ class Ending(StrEnum):
 
     COMPLETE = "complete"
     CLIENT_LEFT = "client_left"
+    CLIENT_STALLED = "client_stalled"
+    """It read nothing any more."""
     ENGINE_BROKE_OFF = "engine_broke_off"
     STOPPED = "stopped"
     """Its model was unloaded, or the server ended."""

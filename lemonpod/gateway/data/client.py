@@ -19,6 +19,8 @@ from lemonpod.gateway.data.clock import NEVER, Clock
 from lemonpod.gateway.data.heads import CONTINUE, own_answer
 from lemonpod.gateway.data.reader import RequestReader
 from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.responder import Discard, Responder
+from lemonpod.gateway.data.unread import Unread
 from lemonpod.gateway.data.wire import Outbox, Wire
 from lemonpod.gateway.errors import Answer, answer_to, typed_envelope
 
@@ -33,29 +35,6 @@ _PROBE_AGAIN: Final = 0.05
 """After a probe, until the answer of a socket that is closed has come."""
 
 
-class Responder(Protocol):
-    """Answers one request, and says `done` to its client when it has."""
-
-    def start(self) -> None:
-        """The head is there. May raise a LemonpodError, which is then the answer, as may `on_body`."""
-
-    def on_body(self) -> None:
-        """More of the body has come, or its end."""
-
-    def pause(self) -> None:
-        """The client reads more slowly than it is written to."""
-
-    def resume(self) -> None: ...
-
-    def probe(self) -> bool:
-        """Send something that means nothing in the middle of the answer, or return False."""
-
-    def tick(self, now: float) -> None: ...
-
-    def lost(self, ending: Ending, told: Answer | None = None) -> None:
-        """Nothing may be sent any more; `told` is what the connection answers in its stead."""
-
-
 class Host(Protocol):
     """What a connection must know of the server."""
 
@@ -63,6 +42,7 @@ class Host(Protocol):
     outbox: Outbox
     idle_timeout: float
     body_timeout: float
+    write_timeout: float
 
     def responder(self, client: ClientConnection, request: Request) -> Responder: ...
 
@@ -84,6 +64,7 @@ class ClientConnection(Wire):
         "_reader",
         "_responder",
         "_stalled",
+        "_unread",
         "clock",
         "paused",
     )
@@ -104,6 +85,7 @@ class ClientConnection(Wire):
         """The answer to the current request."""
         self._advancing = False
         self._deadline = NEVER
+        self._unread: Unread
 
     # --- for whoever answers ------------------------------------------------------------------------------
 
@@ -141,7 +123,7 @@ class ClientConnection(Wire):
             self.resume_reading()
             self._advance()
         else:
-            self._responder = _Discard(self, request)
+            self._responder = Discard(request, self.done)
             self._deadline = self.clock.now + _LINGER
             self.resume_reading()
 
@@ -191,6 +173,7 @@ class ClientConnection(Wire):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._unread = Unread(self.transport)
         self._host.opened(self)
         self._deadline = self.clock.now + self._host.idle_timeout
 
@@ -231,7 +214,13 @@ class ClientConnection(Wire):
             self._responder.resume()
 
     def tick(self, now: float) -> None:
-        if now >= self._deadline:
+        if self._unread.since(now) >= self._host.write_timeout:
+            log.info(
+                "a client has read nothing of its answer for %g s: it is dropped", self._host.write_timeout
+            )
+            self._leave(Ending.CLIENT_STALLED)
+            self.break_off()
+        elif now >= self._deadline:
             self._expire()
         elif self._responder is not None:
             self._responder.tick(now)
@@ -264,7 +253,7 @@ class ClientConnection(Wire):
             return False  # the connection ends
         if request.has_news:
             request.has_news = False
-            if not isinstance(self._responder, _Discard):
+            if not isinstance(self._responder, Discard):
                 self._deadline = NEVER if request.ended else self.clock.now + self._host.body_timeout
             self._guarded(self._responder.on_body)
             return True
@@ -325,7 +314,7 @@ class ClientConnection(Wire):
         request, self._deadline = self._current, NEVER
         if self._ending:
             self.abort()
-        elif request is None or isinstance(self._responder, _Discard):
+        elif request is None or isinstance(self._responder, Discard):
             self.close()
         elif self._stalled:
             self._deadline = self.clock.now + self._host.body_timeout  # it is not the client who waits
@@ -362,34 +351,3 @@ class ClientConnection(Wire):
                 self.abort()
         elif not self._current.is_old:
             self.send(CONTINUE)
-
-
-class _Discard:
-    """Reads the rest of a body whose answer is out."""
-
-    def __init__(self, client: ClientConnection, request: Request) -> None:
-        self._client = client
-        self._request = request
-
-    def start(self) -> None:
-        pass
-
-    def on_body(self) -> None:
-        self._request.take()
-        if self._request.ended:
-            self._client.done()
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def probe(self) -> bool:
-        return True
-
-    def tick(self, now: float) -> None:
-        pass
-
-    def lost(self, ending: Ending, told: Answer | None = None) -> None:
-        pass

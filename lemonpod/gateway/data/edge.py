@@ -7,12 +7,13 @@ from typing import Final
 
 from aiohttp import web
 
-from lemonpod.gateway.data.client import ClientConnection, Responder
+from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.clock import Clock
 from lemonpod.gateway.data.control import Control
 from lemonpod.gateway.data.exchange import Exchange
 from lemonpod.gateway.data.relay import Relay, find_target
 from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.responder import Responder
 from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.settings import GatewaySettings
 
@@ -28,7 +29,8 @@ class Edge:
     ) -> None:
         self.idle_timeout = idle_timeout
         self.body_timeout = settings.body_timeout
-        timeouts = (idle_timeout, settings.body_timeout, settings.heartbeat or _LONGEST_STEP)
+        self.write_timeout = settings.write_timeout
+        timeouts = (idle_timeout, self.body_timeout, self.write_timeout, settings.heartbeat or _LONGEST_STEP)
         self.clock = Clock(min(_LONGEST_STEP, *timeouts))
         self.outbox = Outbox()
         self._relay = relay
