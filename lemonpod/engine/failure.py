@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from lemonpod.engine.api import ExitStatus
 from lemonpod.errors import EngineExitedError, LemonpodError, StartTimeoutError
 from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.scrub import scrub
 
 LOG_TAIL: Final = 20
 """The last lines of output that go with a failure."""
@@ -23,9 +25,14 @@ def exited_error(
         f"the {plan.recipe} engine of {plan.model} {end}{when}",
         exit_code=status.code,
         signal=status.signal,
-        log_tail=log_tail,
+        log_tail=fit_to_tell(log_tail, plan),
         hint=f"`lemonpod logs {plan.model}` shows what it wrote",
     )
+
+
+def fit_to_tell(log_tail: Iterable[str], plan: LaunchPlan) -> list[str]:
+    """Lines of output as clients may see them; the log that the hint leads to has them whole."""
+    return [scrub(line, plan) for line in log_tail]
 
 
 def describe_failure(error: LemonpodError) -> str:

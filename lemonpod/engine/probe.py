@@ -10,7 +10,7 @@ from urllib.parse import quote
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import ProbeType
 from lemonpod.engine.api import Engine, ExitStatus
-from lemonpod.engine.failure import LOG_TAIL, exited_error
+from lemonpod.engine.failure import LOG_TAIL, exited_error, fit_to_tell
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import StartTimeoutError
 from lemonpod.launch.plan import TcpEndpoint
@@ -101,7 +101,7 @@ async def until_ready(engine: Engine) -> None:
         raise StartTimeoutError(
             f"the {plan.recipe} engine of {plan.model} was not ready after {plan.probe.timeout:g} s: "
             f"{await engine.diagnose()}",
-            log_tail=engine.log_tail(LOG_TAIL),
+            log_tail=fit_to_tell(engine.log_tail(LOG_TAIL), plan),
             hint=f"`lemonpod logs {plan.model}`; if it is only slow, raise health_probe.timeout_seconds",
         ) from None
     finally:

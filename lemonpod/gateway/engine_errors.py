@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from lemonpod.gateway.errors import NO_RETRY, Answer
 from lemonpod.gateway.headers import Field, known
-from lemonpod.gateway.scrub import scrub
 from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.scrub import scrub
 
 MAX_READ: Final = 64 << 10
 """Of an error's body; the rest is not waited for."""

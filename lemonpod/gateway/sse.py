@@ -17,6 +17,12 @@ DONE: Final = b"data: [DONE]\n\n"
 # Line ends are \n, \r\n or \r (HTML standard, 9.2.5).
 _BLANK_LINE: Final = (b"\n\n", b"\r\n\r\n", b"\r\r", b"\n\r\n")
 _DONE_LINE: Final = re.compile(rb"[\r\n]data: ?\[DONE\](?=[\r\n]|\Z)")
+# Anywhere in an event: in a string its quotes would be escaped.
+_TROUBLE: Final = re.compile(
+    rb"[\r\n](?:error:|event: ?error)"
+    rb'|[{,]\s{0,8}"error"\s{0,8}:\s{0,8}[{"]'
+    rb'|"(?:object|type)"\s{0,8}:\s{0,8}"error"'
+)
 # Engines tell a failure in an `error` member, older llama.cpp servers in a line of its own.
 _ERROR_LINE: Final = re.compile(rb'[\r\n](?:error:|event: ?error|data: ?\{\s{0,8}"error"\s{0,8}:\s{0,8}[{"])')
 _TAIL: Final = 48
@@ -30,8 +36,10 @@ class EventStream:
         self._tail = b"\n\n"
         self.done = False
         """`data: [DONE]` has passed."""
+        self.trouble = b""
+        """What passed before the segment that was the first to show an error; empty until then."""
         self.failed = False
-        """An event that tells of an error has passed."""
+        """An event that is one has."""
 
     @property
     def between_events(self) -> bool:
@@ -43,7 +51,8 @@ class EventStream:
         seen = self._tail + chunk
         if not self.done and b"[DONE]" in seen:
             self.done = _DONE_LINE.search(seen) is not None
-        if not self.failed and b"error" in seen:
+        if not self.failed and b"error" in seen and tells_of_trouble(seen):
+            self.trouble = self.trouble or self._tail
             self.failed = _ERROR_LINE.search(seen) is not None
         self._tail = seen[-_TAIL:]
         return seen
@@ -52,6 +61,11 @@ class EventStream:
         """What ends the stream properly with `events`, from wherever it stands."""
         missing = b"" if self.between_events else b"\n" if self._tail.endswith(b"\n") else b"\n\n"
         return b"".join((missing, *events))
+
+
+def tells_of_trouble(event: bytes) -> bool:
+    """Whether it holds an error, as a member of its object or in a line of its own."""
+    return _TROUBLE.search(event) is not None
 
 
 def error_event(envelope: Mapping[str, object]) -> bytes:

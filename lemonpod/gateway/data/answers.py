@@ -12,6 +12,7 @@ from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, status_line
 from lemonpod.gateway.data.rename import EventRenamer, renamed
 from lemonpod.gateway.data.request import Request
+from lemonpod.gateway.data.trouble import EventScrubber
 from lemonpod.gateway.data.usage import StreamMeter, usage_in
 from lemonpod.gateway.data.usual import Body, Told
 from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
@@ -261,7 +262,7 @@ class _Json(_Kept):
 class _Events(Way):
     """Event by event, each with the name that was asked for; silence is filled, and the end made plain."""
 
-    __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_unsent")
+    __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_scrubber", "_unsent")
 
     def __init__(self, turn: Turn, status: int, head: Told) -> None:
         super().__init__(turn)
@@ -272,6 +273,8 @@ class _Events(Way):
             request.keep_alive = False
         self._meter = StreamMeter()
         self._renamer = None if turn.asked is None else EventRenamer(turn.asked)
+        self._scrubber: EventScrubber | None = None
+        """For the errors in it, from the first one on."""
         self._last = turn.client.clock.now
         """When something was sent."""
         self._unsent = b"%b%b%b%b%b" % (
@@ -288,14 +291,15 @@ class _Events(Way):
 
     def piece(self, data: bytes) -> None:
         now = self._turn.client.clock.exact()
-        if self._renamer is None:
-            self._meter.feed(data, now)
-        elif (usual := self._renamer.usual(data)) is not None:
+        if self._renamer is not None and (usual := self._renamer.usual(data)) is not None:
             self._meter.another(now)
             data = usual
         else:
             self._meter.feed(data, now)
-            data = self._renamer.feed(data)
+            if self._meter.events.trouble:
+                data = self._scrubbed(data)
+            elif self._renamer is not None:
+                data = self._renamer.feed(data)
         if data:
             self._send(data)
 
@@ -306,6 +310,7 @@ class _Events(Way):
 
     def end(self) -> None:
         turn, events = self._turn, self._meter.events
+        self._send_held()
         if events.failed:
             log.warning("%s: %s told of an error in its stream", _name(turn), turn.plan.recipe)
         elif turn.wants_done and not events.done:
@@ -320,6 +325,7 @@ class _Events(Way):
             self.end()
             return
         _warn(turn, error)
+        self._send_held()
         self._send(self._meter.events.closing(error_event(envelope(error))))
         turn.client.cut()
         turn.finish(ending_by(error), keep=False)
@@ -338,6 +344,18 @@ class _Events(Way):
         heartbeat = self._turn.heartbeat
         if heartbeat and now - self._last >= heartbeat and not self._turn.client.paused:
             self.probe()
+
+    def _scrubbed(self, data: bytes) -> bytes:
+        if self._scrubber is None:
+            self._scrubber = EventScrubber(self._turn.plan, self._meter.events.trouble, self._renamer)
+            self._renamer = None
+        return self._scrubber.feed(data)
+
+    def _send_held(self) -> None:
+        """What is left of an error's event that never ended."""
+        rest = b"" if self._scrubber is None else self._scrubber.end()
+        if rest:
+            self._send(rest)
 
     def _send(self, data: bytes) -> None:
         client = self._turn.client

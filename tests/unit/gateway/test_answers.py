@@ -555,3 +555,39 @@ async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, 
         assert (reply.status, reply.error["type"]) == (503, "engine_stopped")
         assert reply.value("Retry-After")
     assert (await unloading).status == 200
+
+
+# --- what an engine says of this machine ------------------------------------------------------------------
+
+PATHS = {"linux": {"cpu": {"command": "/opt/engine", "args": ["-m", "/srv/m.gguf", "--port", "{port}"]}}}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_an_error_in_a_stream_is_scrubbed_and_renamed(start: Starter, broken: bool) -> None:
+    words = b'data: {"model":"m","c":"/srv/m.gguf"}\n\n'
+    error = b'data: {"error":{"message":"no /srv/m.gguf","model":"x"}}\n\n'
+    if broken:
+        script = then(chunked(EVENTS, words, error[:-2], end=False), reset)
+    else:
+        script = answers(chunked(EVENTS, words, error[:20], error[20:]))
+    world = await start(script, platforms=PATHS)
+
+    reply = await world.post(CHAT, BODY)
+
+    first, second, *rest = reply.body.split(b"\n\n")
+    assert (first + b"\n\n", second) == (words, error[:-2].replace(b"/srv/m.gguf", "…/m.gguf".encode()))
+    assert (b"upstream_error" in rest[0]) is broken
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_last_lines_of_a_failed_load_are_scrubbed(start: Starter, stream: bool) -> None:
+    world = await start(answers(), platforms=PATHS, output=["no /srv/m.gguf", "api_key=abc"])
+    world.driver.ready.clear()
+    path, body = ("/v1/load", {"model_name": "m", "stream": True}) if stream else (CHAT, {"model": "m"})
+    asking = asyncio.create_task(world.post(path, body))
+    await world.until(lambda: bool(world.driver.engines) and world.driver.engines[0].started)
+    world.driver.engines[0].die(ExitStatus(code=1))
+
+    reply = await asking
+    assert b"/srv" not in reply.body
+    assert b'log_tail": ["no \\u2026/m.gguf"' in reply.body

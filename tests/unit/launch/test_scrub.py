@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lemonpod.gateway.scrub import scrub
 from lemonpod.launch.plan import Resolved
+from lemonpod.launch.scrub import scrub
 from tests.factories import make_plan
 
 PLAN = make_plan(
