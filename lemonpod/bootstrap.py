@@ -36,6 +36,9 @@ def run_server(settings: Settings, environ: Mapping[str, str]) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; returns when every engine has ended."""
     import uvloop
 
+    from lemonpod.drivers.open_files import raise_limit
+
+    raise_limit()
     uvloop.run(_serve(settings, environ))
 
 

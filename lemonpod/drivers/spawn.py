@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lemonpod.drivers.open_files import with_given_limit
 from lemonpod.errors import SpawnError
 
 
@@ -23,17 +24,19 @@ def spawn(
         )
     program = locate(argv[0], path=env.get("PATH", ""), cwd=folder)
     try:
-        return subprocess.Popen(
-            argv,
-            executable=program,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            cwd=folder,
-            env=env,
-            close_fds=True,
-            start_new_session=True,
+        return with_given_limit(
+            lambda: subprocess.Popen(
+                argv,
+                executable=program,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                cwd=folder,
+                env=env,
+                close_fds=True,
+                start_new_session=True,
+            )
         )
     except OSError as error:
         raise SpawnError(f"cannot start {program}: {_reason(error, program, folder)}") from error

@@ -154,6 +154,12 @@ class ClientConnection(Wire):
             self._leave(Ending.ERROR, answer)
             self.answer(answer)
 
+    def turn_away(self, answer: Answer) -> None:
+        """Answer a connection that has just come, and end it."""
+        self._reader.over = True
+        self.send(own_answer(answer, None, self.clock))
+        self.close()
+
     def stop(self) -> None:
         """End the connection at once, as the server does."""
         self._leave(Ending.STOPPED)

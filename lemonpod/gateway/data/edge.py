@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import resource
 from typing import Final
 
 from aiohttp import web
@@ -15,10 +18,17 @@ from lemonpod.gateway.data.relay import Relay, find_target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.responder import Responder
 from lemonpod.gateway.data.wire import Outbox
+from lemonpod.gateway.errors import Answer, typed_envelope
 from lemonpod.gateway.settings import GatewaySettings
 
 _BACKLOG: Final = 1024
 _LONGEST_STEP: Final = 1.0
+_SAY_AGAIN: Final = 60.0
+_FULL: Final = Answer(
+    503, typed_envelope("The server has too many open connections", "overloaded"), {"Retry-After": "1"}
+)
+
+log = logging.getLogger(__name__)
 
 
 class Edge:
@@ -37,6 +47,10 @@ class Edge:
         self._control = Control(server)
         self._clients: set[ClientConnection] = set()
         self._servers: list[asyncio.Server] = []
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._room = math.inf if limit == resource.RLIM_INFINITY else limit - max(limit // 8, 16)
+        """Below the number of the first file that is kept for connections to engines and for the rest."""
+        self._said = -math.inf
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Take connections at an address; returns it, whose port is the chosen one where `port` is 0."""
@@ -72,7 +86,21 @@ class Edge:
     def opened(self, client: ClientConnection) -> None:
         self._clients.add(client)
         self.clock.join(client)
+        # A new file gets the lowest number that is free: a high one tells that few are left.
+        if client.transport.get_extra_info("socket").fileno() >= self._room:
+            self._say_full()
+            client.turn_away(_FULL)
 
     def closed(self, client: ClientConnection) -> None:
         self._clients.discard(client)
         self.clock.leave(client)
+
+    def _say_full(self) -> None:
+        now = self.clock.exact()
+        if now - self._said >= _SAY_AGAIN:
+            self._said = now
+            log.warning(
+                "%d connections are open, and hardly another file may be: new ones are turned away until "
+                "others end (raise the hard limit of open files, as with LimitNOFILE= of systemd)",
+                len(self._clients) - 1,
+            )

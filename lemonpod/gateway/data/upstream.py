@@ -8,6 +8,7 @@ for its answer for long, and none for more than a moment.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -23,6 +24,7 @@ _LONG: Final = 0.02
 """No engine that has a thread to spare takes so long for every answer of a burst."""
 
 NO_CONNECTION: Final = "it takes no connections"
+NO_FILE: Final = "the server may open no more files, and so no connection to it"
 NO_ANSWER: Final = "it closed the connection without an answer"
 STOPPED: Final = "its answer stopped in the middle"
 NOT_HTTP: Final = "its answer is not HTTP"
@@ -149,9 +151,9 @@ class Upstream:
                 _, connection = await self._loop.create_connection(
                     lambda: EngineConnection(self), self._host, self._port
                 )
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
             self._opening.pop(caller, None)
-            caller.on_break(NO_CONNECTION)
+            caller.on_break(NO_FILE if error.errno in (errno.EMFILE, errno.ENFILE) else NO_CONNECTION)
             return
         if self._opening.pop(caller, None) is None:
             connection.abort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 
 import pytest
 
@@ -156,3 +157,20 @@ async def test_each_data_request_is_told_of_when_it_is_over(start: Starter) -> N
     assert told[0]["load_ms"] > 0
     assert (await world.get("/internal/activity?tail=1")).json["requests"] == told[-1:]
     assert (await world.get("/internal/activity?tail=x")).status == 400
+
+
+async def test_a_lack_of_files_is_not_the_engines_fault(start: Starter) -> None:
+    world = await start(keeps_on)
+    await world.post(CHAT, {"model": "m"}, {"Connection": "close"})
+    client = await world.client()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    await asyncio.sleep(1.5)  # until the engine's connection is closed, as nobody uses it
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        await client.send(message("POST", CHAT, {}, BODY))
+        reply = await client.reply()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert reply.status == 502
+    assert "may open no more files" in reply.error["message"]
