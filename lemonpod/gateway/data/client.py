@@ -59,6 +59,7 @@ class ClientConnection(Wire):
         "_deadline",
         "_ending",
         "_half_closed",
+        "_head_deadline",
         "_held",
         "_host",
         "_reader",
@@ -84,7 +85,7 @@ class ClientConnection(Wire):
         self._begun = False
         """The answer to the current request."""
         self._advancing = False
-        self._deadline = NEVER
+        self._deadline = self._head_deadline = NEVER
         self._unread: Unread
 
     # --- for whoever answers ------------------------------------------------------------------------------
@@ -277,8 +278,11 @@ class ClientConnection(Wire):
             self._close()
         elif self._half_closed:
             self.close()
-        else:
+        elif self._deadline == NEVER or not self._reader.unspent:
             self._deadline = self.clock.now + self._host.idle_timeout
+        elif self._deadline != self._head_deadline:
+            # Once for each head: one that trickles would never end.
+            self._deadline = self._head_deadline = self.clock.now + self._host.idle_timeout
 
     def _begin(self, request: Request) -> None:
         self._current = request

@@ -28,12 +28,12 @@ class RequestReader:
         "_parser",
         "_skips_head",
         "_target",
-        "_unspent",
         "_upgrade",
         "body_of",
         "fault",
         "over",
         "queue",
+        "unspent",
     )
 
     def __init__(self) -> None:
@@ -49,12 +49,13 @@ class RequestReader:
         self._target = b""
         self._fields: list[Field] = []
         self._upgrade = self._skips_head = False
-        self._unspent = 0
+        self.unspent = 0
+        """Bytes that nothing has come of yet, as those of a head without its end."""
 
     def feed(self, data: bytes) -> None:
         if self.over:
             return
-        self._unspent += len(data)
+        self.unspent += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as offer:
@@ -62,7 +63,7 @@ class RequestReader:
         except HttpParserError as error:
             if not self.over:
                 self._refuse(error.__context__ or error)
-        if self._unspent > _MAX_UNSPENT:
+        if self.unspent > _MAX_UNSPENT:
             self._refuse(_TooLongError())
 
     def is_all_body(self, data: bytes) -> bool:
@@ -87,7 +88,7 @@ class RequestReader:
             self._fields.append((name.lower(), name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        size, self._unspent = self._unspent, 0
+        size, self.unspent = self.unspent, 0
         if self._skips_head:
             self._skips_head = False
             return
@@ -107,7 +108,7 @@ class RequestReader:
         self.queue.append(request)
 
     def on_body(self, data: bytes) -> None:
-        self._unspent = 0
+        self.unspent = 0
         if (request := self.body_of) is not None:
             request.pieces.append(data)
             request.size += len(data)
@@ -116,7 +117,7 @@ class RequestReader:
     def on_message_complete(self) -> None:
         if self._upgrade:
             return  # only the head is over: an offer that is not taken changes nothing
-        self._unspent = 0
+        self.unspent = 0
         if self._fields:
             self._fields = []  # trailers
         request, self.body_of = self.body_of, None
