@@ -23,10 +23,15 @@ _IDLE: Final = 1.0
 _LONG: Final = 0.02
 """No engine that has a thread to spare takes so long for every answer of a burst."""
 
+_RACE: Final = 1.0
+"""A connection that had ended when it was used again says so at once."""
+_MAX_HEAD: Final = 256 << 10
+
 NO_CONNECTION: Final = "it takes no connections"
 NO_FILE: Final = "the server may open no more files, and so no connection to it"
 NO_ANSWER: Final = "it closed the connection without an answer"
 STOPPED: Final = "its answer stopped in the middle"
+TOO_LONG: Final = "it sent header lines without an end"
 NOT_HTTP: Final = "its answer is not HTTP"
 
 ReplyFields = list[tuple[bytes, bytes]]
@@ -121,6 +126,10 @@ class Upstream:
         if self._waiting and self._check is None:
             self._check = self._loop.call_later(_LONG, self._check_waits)
 
+    def has_just_begun(self, connection: EngineConnection) -> bool:
+        """Whether its request is so new that it may never have come to the engine."""
+        return self._loop.time() - self._waiting.get(connection, -_RACE) < _RACE
+
     def lost(self, connection: EngineConnection) -> None:
         """Idempotent."""
         self._busy.pop(connection, None)
@@ -188,6 +197,7 @@ class EngineConnection(Wire):
         "_fields",
         "_has_head",
         "_head",
+        "_head_size",
         "_heard",
         "_is_paused",
         "_is_reused",
@@ -216,6 +226,8 @@ class EngineConnection(Wire):
         self._head: tuple[int, ReplyFields] | None = None
         """For the caller to be told of."""
         self._reply_fields: ReplyFields = []
+        self._head_size = 0
+        """Of a head, or trailers, that are not whole yet."""
         self._heard = self._has_head = self._complete = False
         self._keeps = self._spoiled = self._is_reused = self._is_paused = False
         self._drained: asyncio.Future[None] | None = None
@@ -225,6 +237,7 @@ class EngineConnection(Wire):
         self._is_reused = self._complete
         self._caller = caller
         self._heard = self._has_head = self._complete = False
+        self._head_size = 0
         if self._is_reused:
             caller.connected(self)
 
@@ -262,13 +275,14 @@ class EngineConnection(Wire):
 
     def connection_lost(self, exc: Exception | None) -> None:
         del self._parser
+        was_gone = self._is_reused and not self._heard and self._upstream.has_just_begun(self)
         self._upstream.lost(self)
         self.resume_writing()
         caller, self._caller = self._caller, None
         if caller is None:
             return
-        if self._is_reused and not self._heard:
-            self._upstream.call(caller, fresh=True)  # it had ended before the request came
+        if was_gone:
+            self._upstream.call(caller, fresh=True)
         elif self._has_head and exc is None and not _is_framed(self._reply_fields):
             caller.on_eof()
         else:
@@ -285,11 +299,11 @@ class EngineConnection(Wire):
             self._break("it answered with status 101")
             return
         except HttpParserError:
-            self._hand_on()
+            self._hand_on(data)
             self._break(STOPPED if self._has_head else NOT_HTTP)
             return
         try:
-            self._hand_on()
+            self._hand_on(data)
         except Exception as error:
             self.abort()
             caller.on_bug(error)
@@ -333,8 +347,8 @@ class EngineConnection(Wire):
 
     # ------------------------------------------------------------------------------------------------------
 
-    def _hand_on(self) -> None:
-        """What came in one segment."""
+    def _hand_on(self, segment: bytes) -> None:
+        """What came in it."""
         if self._head is not None and self._caller is not None:
             (status, fields), self._head = self._head, None
             self._reply_fields = fields
@@ -344,6 +358,10 @@ class EngineConnection(Wire):
             pieces, self._pieces = self._pieces, []
             if self._caller is not None:
                 self._caller.on_piece(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        elif not self._has_head or self._fields:
+            self._head_size += len(segment)
+            if self._head_size > _MAX_HEAD:
+                self._break(TOO_LONG)
         caller = self._caller
         if caller is None:
             return
