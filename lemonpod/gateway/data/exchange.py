@@ -359,7 +359,9 @@ class Exchange:
         )
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.create_task(self._watched(work))
+        task = asyncio.create_task(self._watched(work))
+        task.add_done_callback(lambda _: work.close())  # where it was cancelled before it began
+        return task
 
     async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable
 
@@ -235,6 +236,18 @@ async def test_half_an_upload_is_nothing(start: Starter, chunks: bool) -> None:
     assert not world.driver.engines
     await world.until(lambda: bool(world.activities.tail(1)))
     assert world.activities.tail(1)[0]["ending"] == "client_left"
+
+
+async def test_an_upload_that_breaks_at_once_leaves_nothing_behind(start: Starter) -> None:
+    """Its task has not begun yet when its end is known."""
+    world = await start(keeps_on, capabilities=["transcription"])
+    head = message("POST", UPLOAD, FORM | {"Transfer-Encoding": "chunked"})
+
+    reply = await world.raw(head + as_chunk(b"x" * 40_000) + b"zz\r\n")
+    gc.collect()
+
+    assert (reply.status, reply.error) == (400, "The request is not HTTP as it should be")
+    assert [told["status"] for told in world.activities.tail(9)] == [400]
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/load"])
