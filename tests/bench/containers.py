@@ -1,4 +1,4 @@
-"""From a load to a ready container: `python -m tests.bench.containers [ROUNDS [ENGINE ...]]`.
+"""From a load to a ready container: `python -m tests.bench.containers [ENGINE ...]`.
 
 The same container is started by lemonpod's pool over the API, and by hand with `run -d` and polling `/health`
 at the same interval; both sides alternate, so that noise hits both. A task that should run every millisecond
@@ -10,15 +10,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import socket
-import statistics
-import sys
+import shutil
 import tempfile
 import time
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,23 +29,45 @@ from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.resolve import resolve
+from tests.bench import program
+from tests.bench.figures import Figure
+from tests.bench.install import MissingError
+from tests.bench.loading import INTERVAL, healthy
+from tests.bench.program import Run
+from tests.bench.relay.peers import free_port, on_port
+from tests.bench.report import Report
 from tests.lab.engine import ContainerEngine
+from tests.lab.errors import LabError
 from tests.lab.images import TINY
 from tests.lab.lab import KINDS, lab_of_a_run
+from tests.lab.packages import why_not
 from tests.unit.launch.requests import make_manifest, make_request
 
-INTERVAL: Final = 0.02
+NAME: Final = "containers"
 TICK: Final = 0.001
 ENGINE_ARGS: Final = ("httpd", "-f", "-p", "127.0.0.1:{port}", "-h", "/www")
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    names = sys.argv[2:] or list(KINDS)
+def bench(run: Run, *, names: Sequence[str] = tuple(KINDS)) -> Report:
+    """Raises MissingError where no engine can be run, or none is here: nothing is installed for it."""
+    if reason := why_not():
+        raise MissingError(reason)
+    if not (shutil.which("podman") or shutil.which("docker")):
+        raise MissingError("neither podman nor docker here: just lab install")
+    rounds = run.times(11, quick=2)
     gc.freeze()  # as the server does
+    figures: list[Figure] = []
+    missing = {}
     with lab_of_a_run() as lab:
         for name in names:
-            uvloop.run(compare(lab.engine(name), rounds))
+            run.tell(f"{rounds} containers of {name}, by lemonpod and by hand")
+            try:
+                engine = lab.engine(name)
+            except (LabError, OSError) as error:
+                missing[name] = str(error)
+                continue
+            figures += uvloop.run(compare(engine, rounds))
+    return Report(name=NAME, figures=figures, missing=missing)
 
 
 def run_args(name: str) -> list[str]:
@@ -70,18 +90,17 @@ class Planner:
         return await asyncio.to_thread(resolve, replace(self._request, port=port))
 
 
-async def compare(engine: ContainerEngine, rounds: int) -> None:
-    """Print both medians, their ratio, and the longest that the event loop was held up."""
+async def compare(engine: ContainerEngine, rounds: int) -> list[Figure]:
+    """Both times, and the longest that the event loop was held up."""
     with tempfile.TemporaryDirectory() as folder:
         driver = ContainerDriver(Path(folder), {**os.environ, **engine.env}, EngineSettings())
         pool = Pool(Planner(engine), [driver], PortBroker(20_000, 20_999), EngineSettings(watchdog=False))
         gaps = Gaps()
         ticking = asyncio.create_task(note_gaps(gaps))
         try:
-            (
-                await ours(pool),
-                await theirs(engine),
-            )  # both once unmeasured: the SDK's import, the image's pages
+            # Both once unmeasured: the SDK's import, the image's pages.
+            await ours(pool)
+            await theirs(engine)
             pairs = [(await ours(pool), await theirs(engine)) for _ in range(rounds)]
         finally:
             await pool.aclose()
@@ -89,14 +108,12 @@ async def compare(engine: ContainerEngine, rounds: int) -> None:
             ticking.cancel()
             with suppress(asyncio.CancelledError):
                 await ticking
-    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratios = sorted(left / right for left, right in pairs)
-    print(
-        f"{engine.name}: load to ready / run -d to ready: {mine / other:.2f} ({mine * 1000:.0f} ms / "
-        f"{other * 1000:.0f} ms, ratios of {rounds} pairs {ratios[0]:.2f} to {ratios[-1]:.2f}); "
-        f"the event loop was late by {1000 * max(gaps.late):.0f} ms at most, and itself at work for "
-        f"{1000 * max(gaps.work):.0f} ms at most"
-    )
+    loads, by_hand = ([seconds * 1000 for seconds in side] for side in zip(*pairs, strict=True))
+    return [
+        Figure(what=f"load on {engine.name}", unit="ms", ours=loads, against="run -d", theirs=by_hand),
+        Figure(what="its event loop was late", unit="ms at most", ours=[1000 * max(gaps.late)]),
+        Figure(what="and itself at work", unit="ms at most", ours=[1000 * max(gaps.work)]),
+    ]
 
 
 async def ours(pool: Pool) -> float:
@@ -114,25 +131,15 @@ async def theirs(engine: ContainerEngine) -> float:
 
 
 def by_hand(engine: ContainerEngine) -> float:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     name = f"lemonpod-test-hand-{port}"
     begun = time.perf_counter()
-    engine.run_cli(*(word.replace("{port}", str(port)) for word in run_args(name)))
+    engine.run_cli(*on_port(run_args(name), port))
     while not healthy(port):
         time.sleep(INTERVAL)
     took = time.perf_counter() - begun
     engine.run_cli("rm", "-f", name)
     return took
-
-
-def healthy(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 @dataclass
@@ -153,6 +160,17 @@ async def note_gaps(gaps: Gaps) -> None:
         gaps.late.append(now - last - TICK)
         gaps.work.append(work - worked)
         last, worked = now, work
+
+
+def main() -> None:
+    parser = program.parser(__doc__, NAME)
+    parser.add_argument(
+        "engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(KINDS)}; all, if left out"
+    )
+    said = parser.parse_args()
+    if unknown := [name for name in said.engines if name not in KINDS]:
+        parser.error(f"no such engine: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    program.run(said, partial(bench, names=said.engines or tuple(KINDS)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long starting takes, as ratios from one run: `python -m tests.bench.startup [ROUNDS]`.
+"""How long starting takes, as ratios from one run: `python -m tests.bench.startup`.
 
 `--help` is held against an empty two-command typer app, `serve` until `/live` answers against importing
 what any aiohttp server on uvloop must import. Both sides of a ratio alternate, so that noise hits both.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,8 +15,16 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-EMPTY_APP = """
+from tests.bench import program
+from tests.bench.figures import OURS, Figure, Limit, Spread
+from tests.bench.program import Run
+from tests.bench.relay.peers import free_port
+from tests.bench.report import Report, panel
+
+NAME: Final = "startup"
+EMPTY_APP: Final = """
 import typer
 app = typer.Typer()
 @app.command()
@@ -27,49 +33,52 @@ def one() -> None: ...
 def two() -> None: ...
 app()
 """
+_IMPORTS: Final = "import aiohttp.web, uvloop"
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder, "empty.py")
+def bench(run: Run) -> Report:
+    rounds = run.times(11, quick=3)
+    run.tell(f"{rounds} starts of each side")
+    with tempfile.TemporaryDirectory(prefix="lemonpod-bench-") as name:
+        folder = Path(name)
+        script = folder / "empty.py"
         script.write_text(EMPTY_APP)
-        compare(
-            "lemonpod --help / empty typer app --help",
-            lambda: run([sys.executable, "-m", "lemonpod", "--help"]),
-            lambda: run([sys.executable, str(script), "--help"]),
+        shown = in_pairs(
+            lambda: seconds_of([sys.executable, "-m", "lemonpod", "--help"]),
+            lambda: seconds_of([sys.executable, str(script), "--help"]),
             rounds,
         )
-        compare(
-            "serve until /live / import aiohttp.web, uvloop",
-            lambda: serve_until_live(Path(folder)),
-            lambda: run([sys.executable, "-c", "import aiohttp.web, uvloop"]),
+        live = in_pairs(
+            lambda: serve_until_live(folder),
+            lambda: seconds_of([sys.executable, "-c", _IMPORTS]),
             rounds,
         )
-
-
-def compare(title: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> None:
-    """Print both medians and their ratio, with the spread of the ratios of the pairs."""
-    ours(), theirs()  # both once unmeasured: byte code and the disk cache
-    pairs = [(ours(), theirs()) for _ in range(rounds)]
-    ratios = sorted(mine / other for mine, other in pairs)
-    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
-    print(
-        f"{title}: {mine / other:.2f} ({mine * 1000:.0f} ms / {other * 1000:.0f} ms,"
-        f" ratios of {rounds} pairs {ratios[0]:.2f} to {ratios[-1]:.2f})"
+    figures = [
+        _figure("lemonpod --help", shown, "an empty typer app", Limit(4, 1.2)),
+        _figure("serve until /live", live, _IMPORTS, Limit(4, 2)),
+    ]
+    values = {OURS: Spread.of(figures[1].ours), "the imports": Spread.of(figures[1].theirs)}
+    return Report(
+        name=NAME, figures=figures, panels=[panel("Start of the server, until /live", "ms", values)]
     )
 
 
-def run(argv: list[str]) -> float:
+def in_pairs(
+    ours: Callable[[], float], theirs: Callable[[], float], rounds: int
+) -> list[tuple[float, float]]:
+    """Seconds of both, side by side; both once unmeasured, which finds the caches cold."""
+    ours(), theirs()
+    return [(ours(), theirs()) for _ in range(rounds)]
+
+
+def seconds_of(argv: list[str]) -> float:
     started = time.perf_counter()
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def serve_until_live(folder: Path) -> float:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     environ = os.environ | {"XDG_CONFIG_HOME": str(folder), "HF_HOME": str(folder)}
     argv = [sys.executable, "-m", "lemonpod", "serve", str(folder / "cache"), "--port", str(port)]
     started = time.perf_counter()
@@ -81,12 +90,17 @@ def serve_until_live(folder: Path) -> float:
                     return time.perf_counter() - started
             except OSError:
                 if server.poll() is not None:
-                    raise SystemExit(f"serve ended with code {server.returncode}") from None
+                    raise ChildProcessError(f"serve ended with code {server.returncode}") from None
                 time.sleep(0.002)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(20)
 
 
+def _figure(what: str, pairs: list[tuple[float, float]], against: str, limit: Limit) -> Figure:
+    ours, theirs = ([seconds * 1000 for seconds in side] for side in zip(*pairs, strict=True))
+    return Figure(what=what, unit="ms", ours=ours, against=against, theirs=theirs, limit=limit)
+
+
 if __name__ == "__main__":
-    main()
+    program.run(program.parser(__doc__, NAME).parse_args(), bench)

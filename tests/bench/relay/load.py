@@ -41,10 +41,10 @@ wrk.headers["Authorization"] = "Bearer %s"
 done = function(summary, latency, requests)
   local errors = summary.errors
   io.write(string.format(
-    '\\n{"requests": %%d, "seconds": %%f, "failed": %%d, "p99": %%f}\\n',
+    '\\n{"requests": %%d, "seconds": %%f, "failed": %%d, "p50": %%f, "p90": %%f, "p99": %%f}\\n',
     summary.requests, summary.duration / 1e6,
     errors.connect + errors.read + errors.write + errors.status + errors.timeout,
-    latency:percentile(99) / 1e6))
+    latency:percentile(50) / 1e6, latency:percentile(90) / 1e6, latency:percentile(99) / 1e6))
 end
 """
 
@@ -67,6 +67,8 @@ class Requests:
     requests: int
     seconds: float
     failed: int
+    p50: float
+    p90: float
     p99: float
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import shlex
 import signal
 import socket
 import subprocess
@@ -13,22 +15,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import psutil
 
-from tests.bench.relay import install
+from lemonpod import __version__ as lemonpod_version
+from tests.bench import install
+from tests.bench.figures import OURS
+from tests.bench.install import MissingError, said_by
 from tests.bench.relay.accounting import ProcessTree
 from tests.bench.relay.client import API_KEY, MODEL, Address, chat_request
 from tests.bench.relay.engine import MODULE
-from tests.bench.relay.install import MissingError
+from tests.bench.relay.metrics import DIRECT
 
 REPOSITORY: Final = Path(__file__).parents[3]
 _START: Final = 90.0  # LiteLLM needs twenty seconds on a slow machine
 _STOP: Final = 20.0
-_ENGINE: Final = (sys.executable, "-m", MODULE, "--port")
+_USUAL_PROXY: Final = "tests.bench.relay.usual_proxy"
+STAND_IN: Final = (sys.executable, "-m", MODULE, "--port", "{port}")
+"""How to start the stand-in engine; its port goes where the word in braces is."""
 
 
 class Work(Enum):
@@ -40,6 +48,8 @@ class Work(Enum):
 
 
 _ALL: Final = frozenset(Work)
+_AIOHTTP: Final = f"aiohttp {version('aiohttp')}, Python {platform.python_version()}"
+_UVLOOP: Final = f"uvloop {version('uvloop')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,11 @@ class Kind:
     """One peer of the table."""
 
     command: Callable[[Place], Command]
+    version: Callable[[Path], str]
+    """What exactly it is; takes the folder of programs that were made."""
     work: frozenset[Work] = _ALL
+    slow: bool = False
+    """It carries no more than a few of the streams that the others carry, and is left out where haste is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +90,12 @@ class Peer:
     address: Address
     tree: ProcessTree | None
     work: frozenset[Work]
-
-
-DIRECT: Final = "direct"
+    version: str
+    slow: bool = False
 
 
 def nginx(place: Place) -> Command:
     """One worker that buffers nothing and keeps its connections to the engine."""
-    program = install.on_path("nginx", "nginx-light")
     folder = place.folder
     temporary = "\n".join(
         f"  {name}_temp_path {folder}/{name};"
@@ -120,12 +132,21 @@ http {{
 }}
 """
     )
-    return Command([program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "error.log"])
+    return Command([_nginx(), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "error.log"])
+
+
+def _nginx() -> str:
+    return install.on_path("nginx", "nginx-light")
 
 
 def usual_aiohttp(place: Place) -> Command:
-    """aiohttp's server and client, as one writes it."""
-    return Command([sys.executable, "-m", "tests.bench.relay.usual_proxy", str(place.port), place.engine.url])
+    """aiohttp's server and client, as its documentation shows them: on asyncio's own loop."""
+    return Command([sys.executable, "-m", _USUAL_PROXY, str(place.port), place.engine.url])
+
+
+def aiohttp_on_uvloop(place: Place) -> Command:
+    """The same on uvloop."""
+    return Command([*usual_aiohttp(place).argv, "uvloop"])
 
 
 def litellm(place: Place) -> Command:
@@ -149,23 +170,33 @@ def litellm(place: Place) -> Command:
     argv = [program, "--config", str(path), "--host", "127.0.0.1", "--port", str(place.port)]
     return Command(
         [*argv, "--num_workers", "1", "--telemetry", "False"],
-        {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"},
+        {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "LITELLM_LOG": "ERROR",
+            "REPEATED_STREAMING_CHUNK_LIMIT": "1000000",  # the stand-in engine says but one word
+        },
     )
 
 
 def llama_swap(place: Place) -> Command:
     """It starts an engine of its own."""
+    return llama_swap_with(place, {MODEL: STAND_IN})
+
+
+def llama_swap_with(place: Place, engines: Mapping[str, Sequence[str]]) -> Command:
+    """In front of these engines, by the model that each serves, of which one runs at a time."""
     program = install.llama_swap(place.cache)
     config = {
         "logLevel": "error",
         "startPort": free_port(),
         "apiKeys": [API_KEY],
         "models": {
-            MODEL: {
-                "cmd": " ".join((*_ENGINE, "${PORT}")),
+            name: {
+                "cmd": shlex.join(argv).replace("{port}", "${PORT}"),
                 "checkEndpoint": "/health",
                 "concurrencyLimit": 10_000,  # 10 otherwise; the others have no limit
-            },
+            }
+            for name, argv in engines.items()
         },
     }
     path = place.folder / "config.yaml"
@@ -204,16 +235,16 @@ def lemonpod_with(
     return Command([sys.executable, "-m", "lemonpod", *serve, "--port", str(place.port)], environ)
 
 
-def manifest(recipe: str) -> dict[str, Any]:
-    """A manifest that runs the stand-in engine."""
-    block = {"command": _ENGINE[0], "args": [*_ENGINE[1:], "{port}"], "working_dir": str(REPOSITORY)}
+def manifest(recipe: str, argv: Sequence[str] = STAND_IN, **probe: Any) -> dict[str, Any]:
+    """A manifest that runs an engine on the port that is put into its arguments."""
+    block = {"command": argv[0], "args": list(argv[1:]), "working_dir": str(REPOSITORY)}
     return {
         "recipe": recipe,
-        "display_name": "Stand-in engine",
+        "display_name": "An engine to be measured",
         "api_contract_version": "1",
         "model_management": "self_managed",
         "capabilities": ["chat_completion", "embeddings", "transcription", "tts"],
-        "health_probe": {"type": "http", "endpoint": "/health", "timeout_seconds": 30},
+        "health_probe": {"type": "http", "endpoint": "/health", "timeout_seconds": 30, **probe},
         "platforms": {"linux": {"cpu": block}},
     }
 
@@ -225,21 +256,29 @@ def model(recipe: str) -> dict[str, Any]:
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        "nginx": Kind(nginx),
-        "aiohttp": Kind(usual_aiohttp),
-        "litellm": Kind(litellm, frozenset({Work.REQUESTS})),
-        "llama-swap": Kind(llama_swap),
-        "lemonpod": Kind(lemonpod),
+        "nginx": Kind(nginx, lambda cache: said_by([_nginx(), "-v"]).removeprefix("nginx version: ")),
+        "aiohttp": Kind(usual_aiohttp, lambda cache: f"{_AIOHTTP}, asyncio's loop"),
+        "aiohttp+uvloop": Kind(aiohttp_on_uvloop, lambda cache: f"{_AIOHTTP}, {_UVLOOP}"),
+        "litellm": Kind(
+            litellm, install.litellm_version, frozenset({Work.REQUESTS, Work.STREAMS}), slow=True
+        ),
+        "llama-swap": Kind(llama_swap, install.llama_swap_version),
+        OURS: Kind(lemonpod, lambda cache: f"lemonpod {lemonpod_version}, {_AIOHTTP}, {_UVLOOP}"),
     }
 )
+
+
+def on_port(argv: Sequence[str], port: int) -> list[str]:
+    """How to start an engine there."""
+    return [word.replace("{port}", str(port)) for word in argv]
 
 
 @contextmanager
 def engine(folder: Path) -> Iterator[Peer]:
     """The stand-in engine that those share which start none."""
     address = Address(free_port())
-    with running("engine", Command([*_ENGINE, str(address.port)]), address, folder):
-        yield Peer(DIRECT, address, None, _ALL)
+    with running("engine", Command(on_port(STAND_IN, address.port)), address, folder):
+        yield Peer(DIRECT, address, None, _ALL, "the stand-in engine itself")
 
 
 @contextmanager
@@ -251,7 +290,7 @@ def peer(name: str, engine_address: Address, folder: Path, cache: Path) -> Itera
     address = Address(free_port())
     command = kind.command(Place(folder=mine, port=address.port, engine=engine_address, cache=cache))
     with running(name, command, address, mine) as process:
-        yield Peer(name, address, ProcessTree(process.pid), kind.work)
+        yield Peer(name, address, ProcessTree(process.pid), kind.work, kind.version(cache), kind.slow)
 
 
 @contextmanager

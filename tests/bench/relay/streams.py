@@ -16,8 +16,8 @@ from typing import Final, cast
 
 import uvloop
 
+from tests.bench.figures import percentile
 from tests.bench.relay.client import Address, chat_request
-from tests.bench.relay.figures import percentile
 
 _OPENING: Final = 32
 """Connections that are opened at a time: no listener's queue overflows."""

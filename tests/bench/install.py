@@ -35,6 +35,12 @@ def on_path(program: str, package: str) -> str:
     return found
 
 
+def said_by(argv: Sequence[str]) -> str:
+    """The first line that a program says when it is asked for its version, whatever it ends with."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip().partition("\n")[0]
+
+
 def litellm(cache: Path) -> str:
     """LiteLLM's proxy, from PyPI."""
     folder = cache / "litellm"
@@ -45,16 +51,22 @@ def litellm(cache: Path) -> str:
     return str(program)
 
 
+def litellm_version(cache: Path) -> str:
+    """Of the package; its program would take seconds to say so."""
+    ask = "from importlib.metadata import version; print('LiteLLM', version('litellm'))"
+    return said_by([str(cache / "litellm" / "bin" / "python"), "-c", ask])
+
+
 def llama_swap(cache: Path) -> str:
     """llama-swap, without its web page."""
-    program = cache / "llama-swap"
+    program = _own_llama_swap(cache)
     if found := shutil.which("llama-swap"):
         return found
     if not program.exists():
         go = shutil.which("go")
         if go is None:
             raise MissingError("neither llama-swap nor a Go toolchain here")
-        source = cache / "llama-swap-source"
+        source = _source(cache)
         cache.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             _run([go, "build", "-o", str(program), "."], folder=source)
@@ -62,6 +74,22 @@ def llama_swap(cache: Path) -> str:
             environ = {**os.environ, "GOBIN": str(cache), "GOFLAGS": "-mod=mod"}
             _run([go, "install", f"{_LLAMA_SWAP}@latest"], environ=environ)
     return str(program)
+
+
+def llama_swap_version(cache: Path) -> str:
+    """What the program says; one that was built from a folder knows nothing, but the folder does."""
+    program, source = llama_swap(cache), _source(cache)
+    if program == str(_own_llama_swap(cache)) and source.is_dir():
+        return f"llama-swap {said_by(['git', '-C', str(source), 'describe', '--tags', '--always'])}"
+    return f"llama-swap {said_by([program, '-version'])}"
+
+
+def _own_llama_swap(cache: Path) -> Path:
+    return cache / "llama-swap"
+
+
+def _source(cache: Path) -> Path:
+    return cache / "llama-swap-source"
 
 
 def _run(
