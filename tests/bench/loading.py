@@ -51,13 +51,14 @@ _SWAPPER: Final = "llama-swap"
 _PATIENCE: Final = 60.0
 
 Times = Mapping[str, list[float | None]]
-"""Milliseconds of each round, by way."""
+"""Milliseconds of each round, by way; None where a way failed."""
 
 
 def bench(run: Run) -> Report:
     rounds = run.times(11, quick=3)
     figures, panels = [], []
     missing: dict[str, str] = {}
+    failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="lemonpod-bench-") as name:
         for engine, argv in engines(Path(name), missing).items():
             run.tell(f"{rounds} loads and swaps of {engine}")
@@ -65,7 +66,7 @@ def bench(run: Run) -> Report:
             folder.mkdir()
             with ExitStack() as stack:
                 ways = dict(_ways(stack, argv, folder, run.cache, missing))
-                loads, swaps = measure(ways, rounds)
+                loads, swaps = measure(ways, rounds, failures)
             for what, times in ((f"load of {engine}", loads), (f"swap of {engine}", swaps)):
                 figures += [
                     Figure(what=what, unit="ms", ours=times[OURS], against=way, theirs=times[way])
@@ -73,7 +74,7 @@ def bench(run: Run) -> Report:
                     if way != OURS
                 ]
                 panels.append(panel(what.capitalize(), "ms", {way: Spread.of(times[way]) for way in times}))
-    return Report(name=NAME, figures=figures, panels=panels, missing=missing)
+    return Report(name=NAME, figures=figures, panels=panels, missing=missing, failures=failures)
 
 
 def engines(folder: Path, missing: dict[str, str]) -> dict[str, Sequence[str]]:
@@ -163,14 +164,18 @@ class LlamaSwap:
         answer(self._address, name)
 
 
-def measure(ways: Mapping[str, Way], rounds: int) -> tuple[Times, Times]:
+def measure(ways: Mapping[str, Way], rounds: int, failures: list[str]) -> tuple[Times, Times]:
     """Times of loads and of swaps; one round before them is not measured: it finds caches cold."""
     loads: Times = defaultdict(list)
     swaps: Times = defaultdict(list)
     for turn in range(-1, rounds):
         for name, way in list(ways.items())[:: 1 if turn % 2 else -1]:
-            way.clear()
-            load, swap = _milliseconds(way, MODEL), _milliseconds(way, OTHER)
+            load = swap = None
+            try:
+                way.clear()
+                load, swap = _milliseconds(way, MODEL), _milliseconds(way, OTHER)
+            except LoadError as error:
+                failures.append(f"{name}: {error}")
             if turn >= 0:
                 loads[name].append(load)
                 swaps[name].append(swap)

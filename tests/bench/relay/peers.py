@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import random
 import shlex
 import signal
 import socket
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from importlib.metadata import version
@@ -32,6 +33,7 @@ from tests.bench.relay.engine import MODULE
 from tests.bench.relay.metrics import DIRECT
 
 REPOSITORY: Final = Path(__file__).parents[3]
+_PORTS: Final = range(21_000, 30_000)
 _START: Final = 90.0  # LiteLLM needs twenty seconds on a slow machine
 _STOP: Final = 20.0
 _USUAL_PROXY: Final = "tests.bench.relay.usual_proxy"
@@ -347,7 +349,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """One that nobody has, and below those that the kernel gives to outgoing connections."""
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
