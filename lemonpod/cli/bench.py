@@ -1,12 +1,13 @@
 """`lemonpod bench`: how fast a model answers, and what it costs that the server stands in between.
 
 The same requests go through the server and straight to the engine, in pairs that take turns in who is first,
-so that whatever else the machine does hits both sides alike.
+so that whatever else the machine does hits both sides alike. Each side is asked over a new connection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,7 +17,7 @@ from lemonpod.errors import UnsupportedOperationError, UpstreamError
 
 if TYPE_CHECKING:
     from lemonpod.cli.client import Client
-    from lemonpod.cli.timing import Spread
+    from lemonpod.cli.timing import Comparison, Spread
 
 _PROMPT: Final = "Tell me about lemons: where they grow, what is made of them, and how they are kept."
 _CHAT: Final = "/chat/completions"
@@ -32,10 +33,13 @@ def bench(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Time a model's answers through the server and straight from its engine."""
+    """Time a model's answers through the server and straight from its engine.
+
+    What the server adds is best seen in answers of one token, where the engine has least to do.
+    """
     from lemonpod.cli.client import Client
     from lemonpod.cli.output import print_json, print_table, spinner
-    from lemonpod.cli.timing import QUANTITIES, Way, as_json_object, ask_in_pairs, bodies, compare
+    from lemonpod.cli.timing import Way, bodies, measure
 
     client = Client(host, port, api_key)
     item = _loaded(client, model)
@@ -51,16 +55,20 @@ def bench(
         hint="the engine is asked where /health says it is: run this on the server's machine",
     )
     with spinner(f"Asking {name}"):
-        pairs = ask_in_pairs(gateway, direct, bodies(name, prompt, max_tokens), requests)
+        measured = measure(gateway, direct, bodies(name, prompt, max_tokens), requests)
     if as_json:
-        print_json({"model": name, "recipe": recipe, "requests": requests, **as_json_object(pairs)})
+        told = {one.name.replace(" ", "_"): _as_object(one) for one in measured}
+        print_json({"model": name, "recipe": recipe, "requests": requests, **told})
         return
     typer.echo(f"{name} by {recipe}, {requests} answers each way: medians, with the least and the most\n")
-    rows = []
-    for quantity in QUANTITIES:
-        values = compare(pairs, quantity)
-        ways = (_cell(spread, quantity.unit) for spread in (values.gateway, values.direct))
-        rows.append((quantity.name, *ways, _cell(values.added, quantity.unit, sign="+")))
+    rows = [
+        (
+            one.name,
+            *(_cell(way, one.unit) for way in (one.gateway, one.direct)),
+            _cell(one.added, one.unit, "+"),
+        )
+        for one in measured
+    ]
     print_table(["", "THROUGH LEMONPOD", "STRAIGHT", "DIFFERENCE IN A PAIR"], rows, empty="")
 
 
@@ -86,7 +94,13 @@ def _find(client: Client, name: str) -> Mapping[str, Any] | None:
     return next((item for item in items if item["model_name"] == name), None)
 
 
-def _cell(spread: Spread | None, unit: str, *, sign: str = "") -> str:
+def _as_object(measured: Comparison) -> dict[str, Any]:
+    told = asdict(measured)
+    del told["name"]
+    return told
+
+
+def _cell(spread: Spread | None, unit: str, sign: str = "") -> str:
     if spread is None:
         return ""
     least, most = (format(value, f"{sign}.2f") for value in (spread.least, spread.most))

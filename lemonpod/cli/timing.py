@@ -8,13 +8,17 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from lemonpod.errors import UpstreamError
 
 _CONNECT_TIMEOUT: Final = 5.0
+_LEAST_EACH: Final = 5
+"""So many answers of one token for each that is whole: they are short, and what is looked for is small."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +51,11 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """What is told of an answer, and in which unit."""
-
-    name: str
-    unit: str
-    of: Callable[[Answer], float | None]
-
-
-QUANTITIES: Final = (
-    Quantity("time to first token", "ms", lambda answer: answer.first_token * 1000),
-    Quantity("tokens per second", "/s", lambda answer: answer.tokens_per_second),
-    Quantity("whole answer", "ms", lambda answer: answer.last_token * 1000),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """One quantity on both ways; `added` is the difference within each pair."""
 
+    name: str
+    unit: str
     gateway: Spread | None
     direct: Spread | None
     added: Spread | None
@@ -80,8 +70,15 @@ class Way:
     """What to do where it gives no answer."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def ask(self, body: Mapping[str, Any]) -> Answer:
+    def stream(self, body: Mapping[str, Any]) -> Answer:
         """Raises UpstreamError where there is no answer to be timed."""
+        return self._ask(body, _stream)
+
+    def seconds(self, body: Mapping[str, Any]) -> float:
+        """Until the whole answer has come; raises UpstreamError where there is none."""
+        return self._ask(body, _read)
+
+    def _ask(self, body: Mapping[str, Any], read: Callable[[http.client.HTTPResponse, float], T]) -> T:
         # A connection each: some engines close theirs after a stream, and say so too late.
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_TIMEOUT)
@@ -89,46 +86,61 @@ class Way:
             with closing(connection):
                 connection.connect()
                 connection.sock.settimeout(None)  # a long prompt may take minutes
-                return _ask(connection, parts.path, body, self.headers)
+                begun = time.perf_counter()
+                headers = {"Content-Type": "application/json", **self.headers}
+                connection.request("POST", parts.path, json.dumps(body), headers)
+                return read(_accepted(connection.getresponse()), begun)
         except (OSError, http.client.HTTPException, ValueError) as error:
             message = f"{self.url} gave no answer that could be timed: {error}"
             raise UpstreamError(message, hint=self.hint) from error
 
 
-def ask_in_pairs(
-    gateway: Way, direct: Way, bodies: Iterator[Mapping[str, Any]], count: int
-) -> list[tuple[Answer, Answer]]:
+def measure(gateway: Way, direct: Way, bodies: Iterator[Mapping[str, Any]], count: int) -> list[Comparison]:
+    """Everything that is told of so many answers each way.
+
+    An engine's own times differ by more than a gateway adds, so what it adds is best seen where the engine
+    has next to nothing to do: the last quantity is of more requests, alike and for one token.
+    """
+    answers = in_pairs(lambda way: way.stream(next(bodies)), gateway, direct, count)
+    shortest = {**next(bodies), "max_tokens": 1, "stream": False}
+    del shortest["stream_options"]  # which only a stream may have
+    least = in_pairs(lambda way: way.seconds(shortest), gateway, direct, count * _LEAST_EACH)
+    return [
+        compare("time to first token", "ms", answers, lambda answer: answer.first_token * 1000),
+        compare("tokens per second", "/s", answers, lambda answer: answer.tokens_per_second),
+        compare("whole answer", "ms", answers, lambda answer: answer.last_token * 1000),
+        compare("answer of one token", "ms", least, lambda seconds: seconds * 1000),
+    ]
+
+
+def in_pairs(ask: Callable[[Way], T], gateway: Way, direct: Way, count: int) -> list[tuple[T, T]]:
     """So many answers of both, one unmeasured pair before them: it finds caches cold."""
     pairs = []
     for turn in range(-1, count):
         if turn % 2:
-            other = direct.ask(next(bodies))
-            mine = gateway.ask(next(bodies))
+            other = ask(direct)
+            mine = ask(gateway)
         else:
-            mine = gateway.ask(next(bodies))
-            other = direct.ask(next(bodies))
+            mine = ask(gateway)
+            other = ask(direct)
         if turn >= 0:
             pairs.append((mine, other))
     return pairs
 
 
-def compare(pairs: Sequence[tuple[Answer, Answer]], quantity: Quantity) -> Comparison:
-    """One quantity of pairs of answers, first the gateway's and then the engine's own."""
-    measured = [(quantity.of(mine), quantity.of(other)) for mine, other in pairs]
+def compare(
+    name: str, unit: str, pairs: Sequence[tuple[T, T]], of: Callable[[T], float | None]
+) -> Comparison:
+    """One quantity of pairs, first the gateway's and then the engine's own."""
+    measured = [(of(mine), of(other)) for mine, other in pairs]
     known = [(mine, other) for mine, other in measured if mine is not None and other is not None]
     return Comparison(
+        name,
+        unit,
         Spread.of([mine for mine, _ in known]),
         Spread.of([other for _, other in known]),
         Spread.of([mine - other for mine, other in known]),
     )
-
-
-def as_json_object(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
-    """Every quantity, for programs."""
-    return {
-        quantity.name.replace(" ", "_"): {"unit": quantity.unit, **asdict(compare(pairs, quantity))}
-        for quantity in QUANTITIES
-    }
 
 
 def bodies(name: str, prompt: str, max_tokens: int) -> Iterator[dict[str, Any]]:
@@ -146,16 +158,19 @@ def bodies(name: str, prompt: str, max_tokens: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _ask(
-    connection: http.client.HTTPConnection, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
-) -> Answer:
-    content = json.dumps(body)
-    begun = time.perf_counter()
-    connection.request("POST", path, content, {"Content-Type": "application/json", **headers})
-    response = connection.getresponse()
+def _accepted(response: http.client.HTTPResponse) -> http.client.HTTPResponse:
     if response.status != 200:
         text = response.read(500).decode("utf-8", "replace")
         raise http.client.HTTPException(f"{response.status} {response.reason}: {text}")
+    return response
+
+
+def _read(response: http.client.HTTPResponse, begun: float) -> float:
+    response.read()
+    return time.perf_counter() - begun
+
+
+def _stream(response: http.client.HTTPResponse, begun: float) -> Answer:
     times, counted = [], None
     for event in _events(response):
         if "error" in event:

@@ -21,6 +21,8 @@ _GAP: Final = 20
 _OUR_COLOUR: Final = "#d9a400"
 _OTHERS: Final = "#7a8b99"
 _TEXT: Final = "#6b7680"  # readable on white and on black
+_REACH: Final = "#2f6db3"
+"""From the least to the most, across a bar and beyond its end."""
 _TO_SCALE: Final = 100.0
 """When the most is more than so many times the least, lengths are logarithms."""
 
@@ -67,7 +69,7 @@ def _panel(panel: Panel) -> tuple[int, list[str]]:
         lines += [
             f'<text x="{_LABEL - 8}" y="{base}" text-anchor="end"{weight}>{escape(name)}</text>',
             f'<rect x="{_LABEL}" y="{top}" width="{length:.1f}" height="{_BAR}" rx="2" fill="{colour}"/>',
-            f'<path d="M{_LABEL + least:.1f} {middle}H{_LABEL + most:.1f}" stroke="{_TEXT}"/>',
+            f'<path d="M{_LABEL + least:.1f} {middle}H{_LABEL + most:.1f}" stroke="{_REACH}"/>',
             f'<text x="{end:.1f}" y="{base}"{weight}>{number(spread.median)}</text>',
         ]
     return _TITLE - 8 + len(panel.values) * _ROW, lines

@@ -31,7 +31,7 @@ def test_both_ways_are_timed_and_the_engine_is_left_as_it_is(lemonpod_server: Le
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert (said["model"], said["requests"]) == ("user.tiny", 3)
-    for name in ("time_to_first_token", "tokens_per_second", "whole_answer"):
+    for name in ("time_to_first_token", "tokens_per_second", "whole_answer", "answer_of_one_token"):
         for way in ("gateway", "direct"):
             spread = said[name][way]
             assert 0 < spread["least"] <= spread["median"] <= spread["most"]
@@ -47,6 +47,7 @@ def test_a_model_is_loaded_first_and_the_table_says_what_was_measured(
     assert done.returncode == 0, done.stderr
     assert "user.tiny by tiny-llama, 2 answers each way" in done.stdout
     assert "time to first token" in done.stdout
+    assert "answer of one token" in done.stdout
     assert len(lemonpod_server.loaded()) == 1
 
 

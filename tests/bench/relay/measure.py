@@ -201,6 +201,10 @@ def _many_streams(peer: Peer, bench: _Bench) -> Values:
             ends = [many.step()]
         few.step()
         ends.append(few.step())
+    if first + added < MANY_STREAMS:
+        bench.results.failures.append(
+            f"{peer.name}: of {MANY_STREAMS} streams no more than {first + added} were open at once"
+        )
     for end in ends:
         _note(peer, bench, end)
     each = None
