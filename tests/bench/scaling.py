@@ -60,7 +60,7 @@ def bench(run: Run, *, many: int = MANY) -> Report:
                 ours=ours,
                 against="with one",
                 theirs=theirs,
-                limit=Limit(6, 1.05),
+                limit=Limit(5, 1.05),
             ),
             Figure(
                 what=f"an idle server with {many:,} models", unit="% of a core", ours=[100 * more.at_rest]
