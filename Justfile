@@ -35,25 +35,18 @@ test *args:
 check:
     tests/run
 
-# How long starting takes, as ratios.
-bench:
-    python -m tests.bench.startup
+# Everything that is measured, in one run, as table, JSON and plot in build/bench; --quick, or names of parts.
+bench *args:
+    python -m tests.bench {{ args }}
 
-# The relay against nginx, aiohttp, LiteLLM and llama-swap, as table, JSON and plot; needs wrk and nginx.
-bench-relay *args:
-    python -m tests.bench.relay {{ args }}
+# One bench with options of its own: relay, startup, discovery, scaling, loading, containers, rename.
+bench-only name *args:
+    python -m tests.bench.{{ name }} {{ args }}
 
-# Whether a request costs more with 2,000 models; needs wrk.
-bench-scaling *args:
-    python -m tests.bench.scaling {{ args }}
-
-# What looking for 1, 100 and 5,000 manifests costs.
-bench-discovery *args:
-    python -m tests.bench.discovery {{ args }}
-
-# From a load to a ready container, against the runtimes' own programs; needs root and apt.
-bench-containers *args:
-    python -m tests.bench.containers {{ args }}
+# The plot of the documentation, from a whole run: nothing else should use the machine meanwhile.
+bench-plot:
+    python -m tests.bench
+    cp build/bench/bench.svg docs/benchmarks.svg
 
 # The container engines that tests use, by hand: install, up, down, status, env.
 lab *args:
