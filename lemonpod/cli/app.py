@@ -55,7 +55,8 @@ app = typer.Typer(
     help="Run any inference engine that a small JSON manifest describes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # plain help in half the time
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
 app.command("serve")(serve.serve)
