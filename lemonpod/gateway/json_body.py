@@ -180,7 +180,10 @@ def _by_places(data: bytes, names: Collection[str]) -> JsonBody | None:
         if key in names:
             if text.startswith((b"[", b"{")):
                 return None
-            values[key] = json.loads(text)
+            try:
+                values[key] = json.loads(text)
+            except ValueError:  # of more digits than int() reads
+                return None
             spans[key] = start, start + len(text)
     return JsonBody(data, values, spans) if _CLOSING.fullmatch(data, at) else None
 

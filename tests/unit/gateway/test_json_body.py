@@ -47,6 +47,13 @@ def test_h21_only_the_models_span_is_replaced(data: bytes) -> None:
     assert peek(long, ("model",)).with_text("model", "user.m").data == head + b'"user.m"' + tail
 
 
+@pytest.mark.parametrize("pad", [0, 3000])
+def test_h21_a_number_that_is_too_long_to_be_read_is_no_name(pad: int) -> None:
+    data = b'{"model":' + b"9" * 5000 + b',"pad":"' + b"x" * pad + b'"}'
+
+    assert not isinstance(peek(data, ("model",)).get("model"), str)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
