@@ -203,7 +203,8 @@ class ClientConnection(Wire):
 
     def eof_received(self) -> bool:
         self.flush()  # the transport closes behind what it has been given
-        if self._current is None or not self._current.ended or self._ending:
+        request = self._current
+        if self._ending or not (request.ended if request else self._reader.queue or self._held):
             return False
         self._half_closed = True
         self._probe()
@@ -219,6 +220,8 @@ class ClientConnection(Wire):
         self.paused = False
         if self._responder is not None:
             self._responder.resume()
+        elif not self._ending:
+            self._advance()
 
     def tick(self, now: float) -> None:
         if self._unread.since(now) >= self._host.write_timeout:
@@ -249,6 +252,9 @@ class ClientConnection(Wire):
         """Whether there may be more to do."""
         request, reader = self._current, self._reader
         if request is None:
+            if self.paused:
+                self._deadline = NEVER  # the time for a client that reads nothing is another one
+                return False
             if reader.queue:
                 self._begin(reader.queue.popleft())
                 return True

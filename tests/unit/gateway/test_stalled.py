@@ -17,6 +17,7 @@ CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m"}'
 DROPPED = "has read nothing"
 BRIEF = GatewaySettings(write_timeout=0.3)
+KEYED = GatewaySettings(api_key="sk-1", body_timeout=0.3)
 
 
 async def flood(connection: Connection) -> None:
@@ -51,12 +52,18 @@ class Narrow:
         await self._loop.sock_connect(self._socket, ("127.0.0.1", world.port))
         await self._loop.sock_sendall(self._socket, request)
 
-    async def read(self) -> bytes:
-        return await self._loop.sock_recv(self._socket, 4 << 10)
+    async def send(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self._socket, data)
+
+    async def read(self, most: int = 4 << 10) -> bytes:
+        return await self._loop.sock_recv(self._socket, most)
 
     async def read_all(self) -> None:
         while await self.read():
             pass
+
+    def end_sending(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         self._socket.close()
@@ -127,3 +134,25 @@ async def test_a_control_answer_is_no_different(
     await world.until(lambda: DROPPED in caplog.text)
     with pytest.raises(ConnectionResetError):
         await client.read_all()
+
+
+async def test_what_nobody_reads_the_answers_of_is_not_answered(start: Starter, client: Narrow) -> None:
+    world = await start(flood, settings=KEYED)
+    await client.ask(world, b"")
+    sending = asyncio.create_task(client.send(message("POST", CHAT, {"X-Pad": "x" * 1000}) * 30_000))
+    await asyncio.sleep(1.5)
+
+    assert not sending.done()  # 30 MB do not fit into what is between
+    sending.cancel()
+
+
+async def test_it_is_answered_as_it_is_read(start: Starter, client: Narrow) -> None:
+    world = await start(flood, settings=KEYED)
+    await client.ask(world, message("POST", CHAT) * 20_000)
+    client.end_sending()
+    await asyncio.sleep(2 * KEYED.body_timeout)
+
+    answers = b""
+    while piece := await client.read(1 << 20):
+        answers += piece
+    assert answers.count(b"HTTP/1.1 401 ") == 20_000
