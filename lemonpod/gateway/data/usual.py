@@ -99,7 +99,10 @@ def asked(fields: Iterable[Field]) -> tuple[Asked, bytes | None]:
         else:
             usual.append(field)
     key = tuple(usual)
-    return (_asked(key) if sum([len(value) for _, _, value in key]) <= _MAX_SIZE else Asked(key)), length
+    try:
+        return _asked(key), length
+    except _NotWorthItError:
+        return Asked(key), length
 
 
 def told(fields: Iterable[tuple[bytes, bytes]]) -> tuple[Told, bytes | None]:
@@ -113,8 +116,28 @@ def told(fields: Iterable[tuple[bytes, bytes]]) -> tuple[Told, bytes | None]:
         elif name != _DATE:
             usual.append(field)
     key = tuple(usual)
-    return (_told(key) if sum([len(value) for _, value in key]) <= _MAX_SIZE else Told(key)), length
+    try:
+        return _told(key), length
+    except _NotWorthItError:
+        return Told(key), length
 
 
-_asked: Final = lru_cache(_REMEMBERED)(Asked)
-_told: Final = lru_cache(_REMEMBERED)(Told)
+class _NotWorthItError(Exception):
+    """What is raised is not remembered."""
+
+
+@lru_cache(_REMEMBERED)
+def _asked(fields: tuple[Field, ...]) -> Asked:
+    _check_size(fields)
+    return Asked(fields)
+
+
+@lru_cache(_REMEMBERED)
+def _told(fields: tuple[tuple[bytes, bytes], ...]) -> Told:
+    _check_size(fields)
+    return Told(fields)
+
+
+def _check_size(fields: Iterable[tuple[bytes, ...]]) -> None:
+    if sum(len(part) for field in fields for part in field) > _MAX_SIZE:
+        raise _NotWorthItError
