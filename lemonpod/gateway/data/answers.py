@@ -44,8 +44,8 @@ class Turn(Protocol):
     client: ClientConnection
     request: Request
     plan: LaunchPlan
-    asked: str | None
-    """The name of the model that the client asked for, which the answer is to carry too."""
+    name: str
+    """The model's, as the client asked for it or else our own, which the answer is to carry too."""
     started: float
     status: int | None
     usage: Usage
@@ -220,7 +220,7 @@ class _Kept(Way):
 
 
 class _Json(_Kept):
-    """Kept back until it is whole, then sent with the name that was asked for."""
+    """Kept back until it is whole, then sent with the name that the client knows."""
 
     __slots__ = ("_length",)
 
@@ -243,8 +243,7 @@ class _Json(_Kept):
             return
         turn.usage = usage_in(body)
         turn.sent = len(body)
-        if turn.asked is not None:
-            body = renamed(body, turn.asked)
+        body = renamed(body, turn.name)
         turn.client.write(
             b"".join(
                 (
@@ -260,7 +259,7 @@ class _Json(_Kept):
 
 
 class _Events(Way):
-    """Event by event, each with the name that was asked for; silence is filled, and the end made plain."""
+    """Event by event, each with the name that the client knows; silence is filled, and the end made plain."""
 
     __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_scrubber", "_unsent")
 
@@ -272,7 +271,7 @@ class _Events(Way):
         if request.is_old:
             request.keep_alive = False
         self._meter = StreamMeter()
-        self._renamer = None if turn.asked is None else EventRenamer(turn.asked)
+        self._renamer: EventRenamer | None = EventRenamer(turn.name)
         self._scrubber: EventScrubber | None = None
         """For the errors in it, from the first one on."""
         self._last = turn.client.clock.now

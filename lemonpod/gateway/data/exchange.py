@@ -54,6 +54,7 @@ class Exchange:
     sent = 0
     usage = UNKNOWN
     plan: LaunchPlan
+    name: str
     _lease: EngineLease
     _upstream: Upstream
     _called = False
@@ -63,7 +64,7 @@ class Exchange:
     _head = b""
     _body: bytes | Upload = b""
     _named: str | None = None
-    """The model, in words of the client's, where it said one."""
+    """The model, in words of the client's where it said any; None until it is known."""
     _wait = NO_WAIT
     _pipe: BodyPipe | None = None
     _task: asyncio.Task[None] | None = None
@@ -193,7 +194,7 @@ class Exchange:
 
     async def _load(self, intake: Intake) -> None:
         model = await self._relay.choose(self._route, self.asked)
-        self._named = self.asked or model
+        self._named = self._named or model
         async with self._relay.pool.lease(model) as lease:
             require(self._route, lease.plan)  # the manifest may have changed since it was chosen
             self._wait = lease.wait
@@ -207,6 +208,7 @@ class Exchange:
     def _call(self, lease: EngineLease, intake: Intake) -> None:
         self._lease = lease
         self.plan = lease.plan
+        self.name = self._named = self._named or lease.plan.model
         upstream = self._upstream = self._relay.upstream(lease, self.client.clock, self.client.outbox)
         self._called = True
         self._head, self._body = for_engine(self.request, self._target, lease.plan, intake)

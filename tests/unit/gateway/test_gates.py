@@ -218,6 +218,24 @@ async def test_without_a_model_the_last_used_one_answers(start: Starter) -> None
     assert [len(engine.received) for engine in world.driver.engines] == [1, 4]
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_without_a_model_the_engines_name_of_it_is_not_told(start: Starter, kind: str) -> None:
+    weights = b'{"model":"/home/me/weights.gguf"}'
+    body = weights if kind == "application/json" else b"data: %b\n\n" % weights
+
+    async def told(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(ok(body, kind))
+
+    world = await start(told)
+    await world.post("/v1/load", {"model_name": "m"})
+
+    reply = await world.post(CHAT, {})
+    assert b'"model":"user.m"' in reply.body
+    assert b"weights" not in reply.body
+    assert world.activities.tail(1)[0]["model"] == "user.m"
+
+
 async def test_the_last_used_one_that_can_answers(start: Starter) -> None:
     plain = make_document(recipe="plain", capabilities=["completion"])
     world = await start(
