@@ -261,7 +261,7 @@ class _Json(_Kept):
 class _Events(Way):
     """Event by event, each with the name that the client knows; silence is filled, and the end made plain."""
 
-    __slots__ = ("_chunked", "_last", "_meter", "_renamer", "_scrubber", "_unsent")
+    __slots__ = ("_chunked", "_clock", "_last", "_meter", "_renamer", "_scrubber", "_time", "_unsent")
 
     def __init__(self, turn: Turn, status: int, head: Told) -> None:
         super().__init__(turn)
@@ -274,7 +274,9 @@ class _Events(Way):
         self._renamer: EventRenamer | None = EventRenamer(turn.name)
         self._scrubber: EventScrubber | None = None
         """For the errors in it, from the first one on."""
-        self._last = turn.client.clock.now
+        self._clock = turn.client.clock
+        self._time = self._clock.exact
+        self._last = self._clock.now
         """When something was sent."""
         self._unsent = b"%b%b%b%b%b" % (
             status_line(status),
@@ -289,7 +291,7 @@ class _Events(Way):
         return self._meter.events.done
 
     def piece(self, data: bytes) -> None:
-        now = self._turn.client.clock.exact()
+        now = self._time()
         if self._renamer is not None and (usual := self._renamer.usual(data)) is not None:
             self._meter.another(now)
             data = usual
@@ -359,14 +361,16 @@ class _Events(Way):
             self._send(rest)
 
     def _send(self, data: bytes) -> None:
-        client = self._turn.client
-        self._turn.sent += len(data)
+        turn = self._turn
+        turn.sent += len(data)
         if self._chunked:
-            client.write(b"%b%x\r\n%b\r\n" % (self._unsent, len(data), data))
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        if self._unsent:
+            turn.client.write(self._unsent + data)
+            self._unsent = b""
         else:
-            client.write(self._unsent + data)
-        self._unsent = b""
-        self._last = client.clock.now
+            turn.client.send(data)
+        self._last = self._clock.now
 
 
 class _Failure(_Kept):

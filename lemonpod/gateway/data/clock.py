@@ -24,12 +24,10 @@ class Clock:
         """The lines that every answer's head has, with the date."""
         self._step = step
         self._loop = asyncio.get_running_loop()
+        self.exact = self._loop.time
+        """Tells the loop's time."""
         self._listeners: dict[Ticking, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-
-    def exact(self) -> float:
-        """The loop's time."""
-        return self._loop.time()
 
     def join(self, listener: Ticking) -> None:
         self._listeners[listener] = None

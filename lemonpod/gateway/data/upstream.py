@@ -304,7 +304,10 @@ class EngineConnection(Wire):
             self._break(STOPPED if self._has_head else NOT_HTTP)
             return
         try:
-            self._hand_on(data)
+            if self._complete or self._head is not None or len(self._pieces) != 1:
+                self._hand_on(data)
+            else:  # as nearly always in a stream
+                caller.on_piece(self._pieces.pop())
         except Exception as error:
             self.abort()
             caller.on_bug(error)

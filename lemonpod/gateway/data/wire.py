@@ -7,7 +7,10 @@ ends is woken once and not for each message: to wake a process costs as much as 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Final, cast
+
+log = logging.getLogger(__name__)
 
 _MAX_UNSENT: Final = 64 << 10
 """More goes out at once."""
@@ -16,19 +19,23 @@ _MAX_UNSENT: Final = 64 << 10
 class Outbox:
     """The sockets that something was sent to in this turn of the loop."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._wires: list[Wire] = []
+    __slots__ = ("_later", "wires")
 
-    def add(self, wire: Wire) -> None:
-        if not self._wires:
-            self._loop.call_soon(self._flush)
-        self._wires.append(wire)
+    def __init__(self) -> None:
+        self._later = asyncio.get_running_loop().call_soon
+        self.wires: list[Wire] = []
+
+    def call(self) -> None:
+        """Empty it at the end of this turn."""
+        self._later(self._flush)
 
     def _flush(self) -> None:
-        wires, self._wires = self._wires, []
+        wires, self.wires = self.wires, []
         for wire in wires:
-            wire.flush()
+            try:
+                wire.flush()
+            except Exception:
+                log.exception("a connection could not be written to")
 
 
 class Wire(asyncio.Protocol):
@@ -45,7 +52,10 @@ class Wire(asyncio.Protocol):
     def send(self, data: bytes) -> None:
         """Send it soon, after what was sent before."""
         if not self._unsent:
-            self.outbox.add(self)
+            outbox = self.outbox
+            if not outbox.wires:
+                outbox.call()
+            outbox.wires.append(self)
             self._unsent = data
         else:
             self._unsent += data
