@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.vocabulary import JsonValue
@@ -17,6 +18,38 @@ from lemonpod.models.entry import CheckpointFile, ModelEntry
 
 def _no_files(path: str) -> str:
     raise FileNotFoundError(errno.ENOENT, "no files can be read here", path)
+
+
+class Programs(Protocol):
+    """What may be asked about the programs on this machine. Nothing is run, and nothing raised."""
+
+    def usable(self, path: Path) -> bool:
+        """Whether an executable file is there."""
+
+    def on_path(self, name: str) -> Path | None:
+        """The program that a bare name stands for, on the PATH of engines."""
+
+    def below(self, folder: Path, name: str) -> Path | None:
+        """The program of that name in the folder or anywhere below it."""
+
+    def libraries(self, folder: Path, arch: str) -> tuple[Path, ...]:
+        """The folders of libraries in the newest of `folder`'s releases for a GPU architecture."""
+
+
+class NoPrograms:
+    """A machine without any."""
+
+    def usable(self, path: Path) -> bool:
+        return False
+
+    def on_path(self, name: str) -> Path | None:
+        return None
+
+    def below(self, folder: Path, name: str) -> Path | None:
+        return None
+
+    def libraries(self, folder: Path, arch: str) -> tuple[Path, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +96,4 @@ class LaunchRequest:
     env: Mapping[str, str]
     folder: str = "/"
     read: Callable[[str], str] = _no_files
+    programs: Programs = field(default_factory=NoPrograms)
