@@ -33,6 +33,8 @@ class Command:
     engine_paths: Mapping[Capability, str] = field(default_factory=lambda: MappingProxyType({}))
     """The engine's own, unless the manifest says otherwise."""
     dialect: Dialect = Dialect.OPENAI
+    own_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What clients call the options of this recipe that every recipe has."""
 
 
 def enable_args(manifest: Manifest, mode: Mode | None, render: Renderer) -> tuple[str, ...]:

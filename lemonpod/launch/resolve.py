@@ -85,7 +85,9 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             slot_policy=manifest.slot_policy,
             engine_paths=MappingProxyType({**command.engine_paths, **manifest.endpoints}),
             downsize_endpoint=manifest.downsize_endpoint,
-            options=MappingProxyType(options.chosen()),
+            options=MappingProxyType(
+                {command.own_words.get(name, name): value for name, value in options.chosen().items()}
+            ),
             values=MappingProxyType(values),
             selection=selection.lines,
             dialect=command.dialect,

@@ -17,7 +17,7 @@ from lemonpod.errors import LaunchError
 from lemonpod.launch.bases.base import LIBRARIES, Base, Start
 from lemonpod.launch.bases.executable import SYSTEM, Found, program_of_variant, programs_of_builtin
 from lemonpod.launch.bases.table import BASES, is_builtin
-from lemonpod.launch.bases.words import asked_accelerator, in_common_words
+from lemonpod.launch.bases.words import asked_accelerator, in_common_words, own_words
 from lemonpod.launch.command import Command, enable_args, other_templates, working_dir
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.options import Options, effective_options
@@ -83,6 +83,7 @@ def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) ->
         probe=base.probe if manifest.probe == _UNSAID else manifest.probe,
         engine_paths=base.engine_paths,
         dialect=base.dialect,
+        own_words=own_words(base) if is_builtin(manifest) else MappingProxyType({}),
     )
 
 

@@ -69,6 +69,11 @@ def asked_accelerator(options: Options) -> str | None:
     return "rocm" if device is not None and _ROCM_CHANNEL.fullmatch(device) else device
 
 
+def own_words(base: Base) -> Mapping[str, str]:
+    """The common names of options, and what they are to the backend: the first that it has."""
+    return MappingProxyType({common: own for own, common in reversed(base.renamed.items())})
+
+
 def _renamed(options: Mapping[str, JsonValue], base: Base, origin: str) -> Mapping[str, JsonValue]:
     names = {**base.renamed, BACKEND: DEVICE} if origin == CONFIG else base.renamed
     renamed: dict[str, JsonValue] = {}
