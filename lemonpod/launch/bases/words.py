@@ -71,7 +71,7 @@ def asked_accelerator(options: Options) -> str | None:
 
 def own_words(base: Base) -> Mapping[str, str]:
     """The common names of options, and what they are to the backend: the first that it has."""
-    return MappingProxyType({common: own for own, common in reversed(base.renamed.items())})
+    return MappingProxyType({common: own for own, common in reversed([*base.renamed.items()])})
 
 
 def _renamed(options: Mapping[str, JsonValue], base: Base, origin: str) -> Mapping[str, JsonValue]:
