@@ -28,10 +28,13 @@ from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
 from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
+from lemonpod.launch.bases.executable import Found
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
+from lemonpod.launch.select import Selection
 from lemonpod.launch.started import ContainerDriving
+from lemonpod.launch.variant import base_of, select_program
 from lemonpod.models.entry import CheckpointFile, ModelEntry
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
@@ -170,6 +173,23 @@ class Inventory:
             )
         files = find_files(servable, self.hub).files
         return resolve(self._request(servable.manifest, servable.entry, files, overrides, port))
+
+    def program_of(self, manifest: Manifest) -> tuple[Selection, Found]:
+        """The block and the program of a variant or a built-in backend, for a model that asks for nothing.
+
+        Blocks. Raises LaunchError where there is none.
+        """
+        base = base_of(manifest.variant_of or manifest.recipe)
+        nothing: Mapping[str, JsonValue] = MappingProxyType({})
+        entry = ModelEntry(
+            id="",
+            recipe=manifest.recipe,
+            checkpoints={},
+            labels=(),
+            recipe_options=nothing,
+            saved_options=nothing,
+        )
+        return select_program(self._request(manifest, entry, {}, nothing, 0), base)
 
     def _request(
         self,

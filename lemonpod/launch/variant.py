@@ -42,10 +42,8 @@ def base_of(recipe: str) -> Base:
 def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) -> Command:
     """The backend's launch plan for the executable of this recipe."""
     manifest = request.manifest
-    request = in_common_words(request, base)
-    selection, found = _select(request, base)
-    if is_builtin(manifest):
-        request = in_common_words(request, base, selection.accelerator)
+    selection, found = select_program(request, base)
+    request = in_common_words(request, base, selection.accelerator)
     options = effective_options(request)
     block = selection.block
     render = _renderer(request, options, block, str(found.path))
@@ -87,10 +85,10 @@ def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) ->
     )
 
 
-def _select(request: LaunchRequest, base: Base) -> tuple[Selection, Found]:
+def select_program(request: LaunchRequest, base: Base) -> tuple[Selection, Found]:
     """The block, and the program for it. Of a built-in backend there are only blocks that have one."""
     manifest, facts = request.manifest, request.facts
-    asked = asked_accelerator(effective_options(request))
+    asked = asked_accelerator(effective_options(in_common_words(request, base)))
     if not is_builtin(manifest):
         selection = select_block(manifest, facts, asked)
         return selection, program_of_variant(request, selection.block)

@@ -33,12 +33,11 @@ def in_common_words(
     """
     manifest, entry, settings = request.manifest, request.entry, request.settings
     section = section_of(request, base)
-    if accelerator is not None and (own := section.get(f"{accelerator}_args")):
-        section = {**section, ARGS: own}
     if is_builtin(manifest):
+        args = section.get(f"{accelerator}_args") or section.get(ARGS)
         section = {
             name: value
-            for name, value in section.items()
+            for name, value in {**section, ARGS: args}.items()
             if name != PREFER_SYSTEM and not _OF_ONE_ACCELERATOR.fullmatch(name)
         }
     sections = {**settings.recipe_options, manifest.recipe: _renamed(section, base, CONFIG)}
