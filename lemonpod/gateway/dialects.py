@@ -6,15 +6,16 @@ whisper.cpp's server takes OpenAI's form under another path, and calls its plain
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import IO, Final
 
 from lemonpod.contract.vocabulary import Body, Capability
 from lemonpod.gateway.form import read_form, write_form
 from lemonpod.gateway.headers import Field
-from lemonpod.gateway.intake import Intake, Upload, check_size
+from lemonpod.gateway.intake import IN_MEMORY, Intake, Upload, check_size
 from lemonpod.gateway.json_body import BIG, JsonBody
 from lemonpod.gateway.multipart import boundary_of
 from lemonpod.gateway.routes import Route
@@ -49,17 +50,14 @@ async def form_of(
         yield intake
         return
     boundary = boundary_of(content_type.decode("utf-8", "surrogateescape"))
-    told = await asyncio.to_thread(_told_again, route, intake, plan, boundary)
-    with told.file:
-        yield told
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+        size = await asyncio.to_thread(_tell_again, route, intake.file, plan, boundary, file)
+        yield Upload(file, size, intake.model)
 
 
-def _told_again(route: Route, upload: Upload, plan: LaunchPlan, boundary: bytes) -> Upload:
-    parts = edit_form(
-        read_form(upload.file, boundary), plan.options, is_variation=route.spec.path == VARIATIONS
-    )
-    file, size = write_form(parts, upload.file, boundary)
-    return Upload(file, size, upload.model)
+def _tell_again(route: Route, form: IO[bytes], plan: LaunchPlan, boundary: bytes, target: IO[bytes]) -> int:
+    parts = edit_form(read_form(form, boundary), plan.options, is_variation=route.spec.path == VARIATIONS)
+    return write_form(parts, form, boundary, target)
 
 
 def as_plain_text(fields: Iterable[Field]) -> tuple[tuple[bytes, bytes], ...]:

@@ -6,7 +6,6 @@ Whoever spooled it has checked that it has an end, and not too many parts.
 from __future__ import annotations
 
 import mmap
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Final
@@ -16,8 +15,8 @@ from lemonpod.gateway.multipart import field_of
 
 MAX_TEXT: Final = 1 << 20
 """Of one field that is no file: a prompt is long, but not so long."""
-IN_MEMORY: Final = 1 << 20
 
+_PIECE: Final = 1 << 20
 _LINE: Final = b"\r\n"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _BROKEN: Final = "The multipart body is broken"
@@ -42,9 +41,8 @@ def read_form(file: IO[bytes], boundary: bytes) -> list[Part]:
         return list(_parts(data, boundary))
 
 
-def write_form(parts: Iterable[Part], source: IO[bytes], boundary: bytes) -> tuple[IO[bytes], int]:
-    """A new body and its length; contents of files are copied from `source`."""
-    target = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # the caller closes it
+def write_form(parts: Iterable[Part], source: IO[bytes], boundary: bytes, target: IO[bytes]) -> int:
+    """Write a body and return its length; contents of files are copied from `source`."""
     for part in parts:
         target.write(b"--%b\r\n%b\r\n" % (boundary, _head(part)))
         if part.file_name is None:
@@ -53,7 +51,7 @@ def write_form(parts: Iterable[Part], source: IO[bytes], boundary: bytes) -> tup
             _copy(source, part.span, target)
         target.write(_LINE)
     target.write(b"--%b--\r\n" % boundary)
-    return target, target.tell()
+    return target.tell()
 
 
 def _parts(data: mmap.mmap, boundary: bytes) -> Iterator[Part]:
@@ -111,6 +109,6 @@ def _quoted(text: str) -> str:
 def _copy(source: IO[bytes], span: tuple[int, int], target: IO[bytes]) -> None:
     source.seek(span[0])
     left = span[1] - span[0]
-    while left > 0 and (piece := source.read(min(left, IN_MEMORY))):
+    while left > 0 and (piece := source.read(min(left, _PIECE))):
         target.write(piece)
         left -= len(piece)
