@@ -91,7 +91,7 @@ def select_program(request: LaunchRequest, base: Base) -> tuple[Selection, Found
     asked = asked_accelerator(effective_options(in_common_words(request, base)))
     if not is_builtin(manifest):
         selection = select_block(manifest, facts, asked)
-        return selection, program_of_variant(request, selection.block)
+        return selection, program_of_variant(request, selection)
     found = programs_of_builtin(request, base, asked)
     blocks = manifest.platforms[facts.os]
     usable = MappingProxyType({facts.os: MappingProxyType({name: blocks[name] for name in found})})
@@ -139,4 +139,5 @@ def _start(
         debug=settings.log_level in _DEBUG_LEVELS,
         rocm_libraries=tuple(map(str, request.programs.libraries(therock, rocm))) if rocm else (),
         inherited_libraries=request.env.get(LIBRARIES) or None,
+        variables=frozenset({*request.env, *selection.block.env}),
     )

@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from lemonpod.contract.manifest import CustomOption, HealthProbe
 from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.errors import ReservedArgError
-from lemonpod.launch.options import Options
+from lemonpod.launch.custom_args import as_text
+from lemonpod.launch.options import DEFAULT, Options
 from lemonpod.launch.plan import Dialect
 
 START_TIMEOUT: Final = 600.0
@@ -23,6 +24,8 @@ START_TIMEOUT: Final = 600.0
 LIBRARIES: Final = "LD_LIBRARY_PATH"
 
 _PRIME: Final = "__NV_PRIME_RENDER_OFFLOAD"
+_SEEN: Final = "CUDA_VISIBLE_DEVICES"
+_SEEN_OPTION: Final = "cuda_visible_devices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class Start:
     debug: bool
     rocm_libraries: tuple[str, ...]
     inherited_libraries: str | None
+    variables: frozenset[str]
+    """The names that the server's environment or the manifest has a value for."""
 
     @property
     def folder(self) -> str:
@@ -131,6 +136,16 @@ def library_path(start: Start) -> dict[str, str]:
     return {LIBRARIES: ":".join(folder for folder in folders if folder)}
 
 
-def cuda_env(start: Start) -> dict[str, str]:
-    """On a laptop with two GPUs, the one that computes is not the one that draws."""
-    return {_PRIME: "1"} if start.accelerator is Accelerator.CUDA else {}
+def cuda_env(start: Start, *, names_device: bool = False) -> dict[str, str]:
+    """The GPU that computes, which on a laptop with two is not the one that draws.
+
+    Which GPUs are seen is said where somebody or this host's mixture of them says it, unless it is said
+    already or the command line counts GPUs by itself.
+    """
+    if start.accelerator is not Accelerator.CUDA:
+        return {}
+    env = {_PRIME: "1"}
+    seen = start.options.get(_SEEN_OPTION)
+    if seen and seen.origin != DEFAULT and _SEEN not in start.variables and not names_device:
+        env[_SEEN] = as_text(seen.value)
+    return env

@@ -13,6 +13,7 @@ from lemonpod.errors import LaunchError
 from lemonpod.launch.bases.base import Base
 from lemonpod.launch.bases.words import PREFER_SYSTEM, section_of
 from lemonpod.launch.request import LaunchRequest
+from lemonpod.launch.select import Selection
 
 SYSTEM: Final = "system"
 """As a backend's name: whatever program the PATH has."""
@@ -35,12 +36,13 @@ def installed_in(cache_dir: Path, recipe: str) -> Path:
     return cache_dir / "external" / recipe
 
 
-def program_of_variant(request: LaunchRequest, block: Block) -> Found:
+def program_of_variant(request: LaunchRequest, selection: Selection) -> Found:
     """What was installed, else, where the manifest names no source, the program of that name on the PATH.
 
     One that is fetched is pinned, and nothing else may take its place.
     """
-    manifest, programs, name = request.manifest, request.programs, block.binary
+    manifest, programs, block = request.manifest, request.programs, selection.block
+    name = block.binary
     if name is None:
         raise LaunchError("a variant's block must set 'binary'")
     folder = installed_in(request.settings.cache_dir, manifest.recipe)

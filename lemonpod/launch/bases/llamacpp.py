@@ -45,7 +45,8 @@ _RESERVED: Final = (
 def _plan(start: Start) -> tuple[list[str], dict[str, str]]:
     args = ["-m", start.checkpoint("main")] if start.loads_from_hub is None else ["-hf", start.loads_from_hub]
     args += ["--ctx-size", str(_context(start))]
-    if (device := start.options.get(DEVICE)) is not None:
+    device = start.options.get(DEVICE)
+    if device is not None:
         args += ["--device", as_text(device.value)]
     args += ["--port", str(start.port), "--jinja", "--metrics"]
     if "mmproj" in start.checkpoints and start.loads_from_hub is None:
@@ -56,7 +57,7 @@ def _plan(start: Start) -> tuple[list[str], dict[str, str]]:
     args += ["--embeddings"] if start.mode is Mode.EMBEDDINGS else []
     args += ["--reranking"] if start.mode is Mode.RERANKING else []
     env = library_path(start) if start.accelerator in _LIBRARIES_BESIDE else {}
-    return [*args, *_speculation(start)], {**env, **cuda_env(start)}
+    return [*args, *_speculation(start)], {**env, **cuda_env(start, names_device=device is not None)}
 
 
 def _context(start: Start) -> int:

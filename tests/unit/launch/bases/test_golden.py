@@ -160,6 +160,20 @@ def test_the_environment(base: str, accelerator: str, env: dict[str, str], expec
     assert plan.spec.cwd is None
 
 
+@pytest.mark.parametrize(
+    ("options", "env", "expected"),
+    [
+        ({}, {}, None),
+        ({"cuda_visible_devices": "GPU-1,GPU-2"}, {}, "GPU-1,GPU-2"),
+        ({"cuda_visible_devices": "GPU-1"}, {"CUDA_VISIBLE_DEVICES": "0"}, None),
+        ({"cuda_visible_devices": "GPU-1", "llamacpp_device": "CUDA1"}, {}, None),
+    ],
+)
+def test_the_gpus_that_cuda_sees(options: dict[str, str], env: dict[str, str], expected: str | None) -> None:
+    plan = planned(variant_request("llamacpp", "cuda", options=options, env=env))
+    assert plan.env.get("CUDA_VISIBLE_DEVICES") == expected
+
+
 def test_a_built_in_llama_cpp_on_a_cpu_needs_no_environment() -> None:
     assert planned(builtin_request("llamacpp")).env == {}
     assert planned(builtin_request("whispercpp")).env == {"LD_LIBRARY_PATH": "/usr/bin"}
