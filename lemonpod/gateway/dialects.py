@@ -28,15 +28,15 @@ _TEXT: Final = b"text/plain; charset=utf-8"
 def route_of(route: Route, plan: LaunchPlan) -> Route:
     """The route as the engine has it: stable-diffusion.cpp makes a variation by an edit."""
     if plan.dialect is Dialect.SD_CPP and route.spec.path == VARIATIONS:
-        return Route(route.capability, replace(route.spec, engine_path=f"/v1{EDITS}"))
+        return replace(route, spec=replace(route.spec, engine_path=f"/v1{EDITS}"))
     return route
 
 
 def body_of(intake: Intake, plan: LaunchPlan) -> Intake:
     """A body that is no form, as the engine takes it."""
     if isinstance(intake, JsonBody) and plan.dialect is Dialect.SD_CPP:
-        check_size(len(intake.text), BIG, None)  # no prompt is that long, and all of it is taken apart
-        return JsonBody(generation_body(intake.text, plan.options), {})
+        check_size(len(intake.data), BIG, None)  # no prompt is that long, and all of it is taken apart
+        return JsonBody(generation_body(intake.data, plan.options), {})
     return intake
 
 

@@ -17,7 +17,6 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import MalformedRequestError
 from lemonpod.gateway.form import Part
 
-GENERATIONS: Final = "/images/generations"
 EDITS: Final = "/images/edits"
 VARIATIONS: Final = "/images/variations"
 
@@ -34,10 +33,10 @@ _TOLD_APART: Final = frozenset(
 )
 
 
-def generation_body(text: str, options: Mapping[str, JsonValue]) -> str:
+def generation_body(data: bytes, options: Mapping[str, JsonValue]) -> bytes:
     """The JSON body of a generation, from the client's."""
     try:
-        said: dict[str, JsonValue] = json.loads(text)
+        said: dict[str, JsonValue] = json.loads(data)
     except ValueError as error:  # of a number that no one could mean
         raise MalformedRequestError(f"Invalid JSON in request body: {error}") from error
     prompt = said.get("prompt", "")
@@ -47,7 +46,7 @@ def generation_body(text: str, options: Mapping[str, JsonValue]) -> str:
     body["prompt"] = with_extra_args(prompt, said, options)
     if size := size_of(said, options):
         body[_SIZE] = size
-    return json.dumps(body)
+    return json.dumps(body).encode()
 
 
 def edit_form(

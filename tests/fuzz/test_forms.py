@@ -13,7 +13,9 @@ from lemonpod.gateway.form import Part, read_form, write_form
 from lemonpod.gateway.multipart import FieldFinder
 
 BOUNDARY = b"b-1"
-names = st.text(st.characters(codec="utf-8", exclude_characters='"\\%', min_codepoint=33), min_size=1)
+# What a header can hold between quotes: no control characters, and no line ends of any kind.
+plain = st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters='"\\%')
+names = st.text(plain, min_size=1)
 contents = st.binary(max_size=60).filter(lambda content: BOUNDARY not in content)
 texts = st.text(st.characters(codec="utf-8"), max_size=30).filter(lambda text: "b-1" not in text)
 pieces = st.sampled_from(
