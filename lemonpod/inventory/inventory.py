@@ -25,10 +25,12 @@ from lemonpod.discovery.validate import FileReport, validate_files
 from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.caller import this_caller
+from lemonpod.inventory.installed import find_installs
 from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
 from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
 from lemonpod.launch.bases.executable import Found
+from lemonpod.launch.installed import install_folder
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
@@ -209,6 +211,7 @@ class Inventory:
             port=port,
             settings=self._settings,
             env=self._env,
+            installs=find_installs(install_folder(self._settings.cache_dir, manifest.recipe)),
             folder=caller.cwd,
             read=caller.read,
             programs=InstalledPrograms(self._env, os.path.dirname(sys.executable)),

@@ -41,10 +41,14 @@ class TcpEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """A native process. `argv[0]` is searched on the engine's PATH unless it holds a slash."""
+    """A native process. `argv[0]` is searched on the engine's PATH unless it holds a slash.
+
+    `held` is the folder of an installed executable, which nobody removes for as long as the process runs.
+    """
 
     argv: tuple[str, ...]
     cwd: Path | None
+    held: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Protocol
 from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.host.facts import HostFacts
+from lemonpod.launch.installed import NOTHING_INSTALLED, Installs
 from lemonpod.launch.started import ContainerDriving
 from lemonpod.models.entry import CheckpointFile, ModelEntry
 
@@ -82,8 +83,9 @@ class LaunchSettings:
 class LaunchRequest:
     """One launch to plan. `files` says where each of the entry's checkpoints is, by the same names.
 
-    `overrides` are the options of the load request, `env` and `folder` the environment and the working folder
-    of the server. `read` gives the text of a file that a command line names, and raises OSError.
+    `overrides` are the options of the load request, `installs` what is installed of the recipe, `env` and
+    `folder` the environment and the working folder of the server. `read` gives the text of a file that a
+    command line names, and raises OSError.
     """
 
     manifest: Manifest
@@ -94,6 +96,7 @@ class LaunchRequest:
     port: int
     settings: LaunchSettings
     env: Mapping[str, str]
+    installs: Installs = NOTHING_INSTALLED
     folder: str = "/"
     read: Callable[[str], str] = _no_files
     programs: Programs = field(default_factory=NoPrograms)

@@ -23,6 +23,8 @@ class Selection:
     path: str
     accelerator: Accelerator
     lines: tuple[str, ...]
+    override: str | None = None
+    """The key of the arch override in it."""
 
     @property
     def device(self) -> str:
@@ -41,6 +43,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
     block = blocks[accelerator]
+    key = None
     if block.arch:
         key = match_arch(block.arch, facts.arch)
         if key is not None:
@@ -54,6 +57,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
         lines=tuple(lines),
+        override=key,
     )
 
 
