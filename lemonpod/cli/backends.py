@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lemonpod.cli import local
+from lemonpod.cli import external, local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
 from lemonpod.errors import LaunchError
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from lemonpod.inventory.inventory import Inventory
 
 
+app = typer.Typer(invoke_without_command=True)
+app.command("install-external")(external.install_external)
+app.command("uninstall-external")(external.uninstall_external)
+
+
+@app.callback()
 def backends(
+    context: typer.Context,
     everything: Annotated[
         bool,
         typer.Option("--all", help="Also recipes for other systems, and the files that were refused."),
@@ -28,7 +35,11 @@ def backends(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the recipes of this machine: those that manifests describe, and built-in ones with a program."""
+    """List the recipes of this machine, built-in ones too where there is a program; or install one."""
+    if context.invoked_subcommand is not None:
+        if everything or as_json or cache_dir or config_dir:
+            raise typer.BadParameter(f"options go behind {context.invoked_subcommand}")
+        return
     inventory = local.inventory(cache_dir, config_dir)
     here = inventory.facts.os
     found = [
