@@ -110,7 +110,7 @@ def _consent(what: str, yes: bool) -> None:
     if not sys.stdin.isatty():
         typer.echo(f"Refusing to {what} without --yes on a non-interactive terminal.\nAborted.", err=True)
         raise typer.Exit(1)
-    if not typer.confirm("Proceed?", default=False):
+    if not typer.confirm("Proceed?", default=False, prompt_suffix=" "):
         typer.echo("Aborted.", err=True)
         raise typer.Exit(1)
 

@@ -1,8 +1,8 @@
 """Fetches one file over HTTPS into a `Partial`, going on where an earlier attempt broke off.
 
-From a server that ignores ranges, or has another file by now, it is taken from the start again. Without a name
-for its content (ETag, Last-Modified) only a file whose digest is known is gone on with: the digest then tells
-whether the halves belong together.
+From a server that ignores ranges, or has another file by now, it is taken from the start again. Without a
+name for its content (ETag, Last-Modified) only a file whose digest is known is gone on with: the digest then
+tells whether the halves belong together.
 """
 
 from __future__ import annotations

@@ -57,10 +57,7 @@ _BEGINNINGS: Final[Mapping[bytes, Form]] = MappingProxyType(
         b"\xca\xfe\xba\xbe": Form.BARE,
     }
 )
-_OTHER_ARCHIVES: Final = tuple(
-    f".{ending}"
-    for ending in ["7z", "bz2", "deb", "dmg", "gz", "lz4", "msi", "rar", "rpm", "tzst", "xz", "zst"]
-)
+_OTHER_ARCHIVES: Final = (".7z", ".bz2", ".deb", ".dmg", ".gz", ".lz4", ".msi", ".rar", ".rpm", ".xz", ".zst")
 _TAR_MARK: Final = slice(257, 262), b"ustar"
 _STREAMS: Final[Mapping[Form, Callable[[IO[bytes]], IO[bytes]]]] = MappingProxyType(
     {
