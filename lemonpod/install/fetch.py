@@ -90,7 +90,7 @@ def _attempt(source: str, partial: Partial, *, pinned: bool, report: Report) -> 
         if error.code in _LATER:
             raise _BrokeOffError(f"{host} answers {error.code} {error.reason}") from error
         raise DownloadError(
-            f"download failed: {host_of(error.url)} answers {error.code} {error.reason}"
+            f"download failed: {host_of(error.url) or host} answers {error.code} {error.reason}"
         ) from error
     except (OSError, HTTPException, ValueError) as error:
         message = f"{host} cannot be reached: {reason(error)}"
@@ -134,7 +134,7 @@ def _receive(response: HTTPResponse, partial: Partial, report: Report) -> None:
             if not block:
                 break
             tail.write(block)
-            if partial.size > (MAX_BYTES if total is None else total):
+            if partial.size > min(MAX_BYTES, total or MAX_BYTES):
                 size = partial.size
                 partial.discard()
                 raise DownloadError(f"download failed: more than {size - len(block)} bytes came")

@@ -18,16 +18,14 @@ def find_installs(folder: Path) -> Installs:
     """What is in a recipe's folder; reads the disk. A folder that cannot be read holds nothing to launch."""
     try:
         with os.scandir(folder) as entries:
-            found = sorted(
-                (entry.name, entry.is_dir(follow_symlinks=False), _is_file(entry)) for entry in entries
-            )
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):
         return Installs()
     except OSError as error:
         return Installs(problems=(f"{folder} cannot be read: {error.strerror}",))
     installs, problems = [], []
-    for name, is_folder, _ in found:
-        if not is_folder or not (match := _NAME.fullmatch(name)):
+    for name in names:
+        if not (match := _NAME.fullmatch(name)):
             continue
         path = folder / name / RECEIPT
         try:
@@ -38,12 +36,4 @@ def find_installs(folder: Path) -> Installs:
             problems.append(f"{path} {error.message}")
             continue
         installs.append(Install(number=int(match[1]), folder=folder / name, receipt=receipt))
-    own = frozenset(name for name, _, is_file in found if is_file and not name.startswith("."))
-    return Installs(installs=tuple(installs), own=own, problems=tuple(problems))
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:  # a link into nowhere, or in circles
-        return False
+    return Installs(installs=tuple(installs), problems=tuple(problems))

@@ -15,7 +15,7 @@ from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import JsonValue, Os, VersionPolicy
-from lemonpod.errors import InstallError, LaunchError, NotInstalledError
+from lemonpod.errors import InstallError, NotInstalledError
 from lemonpod.launch.select import Selection
 
 FOLDER: Final = "external"
@@ -59,10 +59,9 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installs:
-    """What is in the folder of a recipe. `own` are the files right in it, which users put there."""
+    """What is installed of a recipe."""
 
     installs: tuple[Install, ...] = ()
-    own: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
     """Receipts that cannot be read."""
 
@@ -73,14 +72,6 @@ class Installs:
 
 
 NOTHING_INSTALLED: Final = Installs()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executable:
-    """A program to launch; `held` is the folder that must stay while it runs."""
-
-    path: Path
-    held: Path | None
 
 
 def install_folder(cache_dir: Path, recipe: str) -> Path:
@@ -112,29 +103,15 @@ def all_artifacts(manifest: Manifest, os: Os) -> Iterator[Artifact]:
         yield from artifacts_of(manifest, block).values()
 
 
-def executable(manifest: Manifest, selection: Selection, installs: Installs, cache_dir: Path) -> Executable:
-    """The program that the selected block of a variant names; raises NotInstalledError."""
-    binary = selection.block.binary
-    if binary is None:
-        raise LaunchError(f"{selection.path} must set 'binary' for a variant_of recipe")
-    folder = install_folder(cache_dir, manifest.recipe)
-    artifact = artifact_of(manifest, selection.block)
-    if artifact is None:
-        if binary not in installs.own:
-            raise NotInstalledError(
-                f"binary is not installed: {selection.path} names no source, so {folder / binary} is to be "
-                "provided by you",
-                hint="put the program there and make it executable",
-            )
-        return Executable(path=folder / binary, held=None)
+def installed(manifest: Manifest, selection: Selection, artifact: Artifact, installs: Installs) -> Install:
+    """The install that has the selected block's executable; raises NotInstalledError."""
     install = installs.of(artifact)
-    path = install.executable(binary) if install else None
-    if install is None or path is None:
+    if install is None or install.executable(selection.block.binary or "") is None:
         raise NotInstalledError(
             f"binary is not installed: {_why(selection, artifact, installs, install)}",
             hint=f"run `{_command(manifest.recipe, selection)}` first",
         )
-    return Executable(path=path, held=install.folder)
+    return install
 
 
 def receipt_as_json(receipt: Receipt) -> dict[str, JsonValue]:
