@@ -31,6 +31,8 @@ class Page:
     """Of the first answers."""
     location: str | None = None
     break_after: list[int] = field(default_factory=list)
+    stall_after: int | None = None
+    """So many bytes are sent, and the rest when the site ends."""
 
 
 @dataclass
@@ -40,6 +42,7 @@ class Site:
     url: str
     pages: dict[str, Page] = field(default_factory=dict)
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
     """Path, `Range` and `If-Range` of each request."""
 
     def add(self, path: str, content: bytes = b"", **page: Any) -> str:
@@ -86,6 +89,7 @@ def serving(certificates: Certificates) -> Iterator[Site]:
     try:
         yield server.site
     finally:
+        server.site.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -130,5 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         sent = body[: page.break_after.pop(0)] if body and page.break_after else body
         with suppress(OSError):
-            self.wfile.write(sent)
+            self.wfile.write(sent[: page.stall_after])
+            if page.stall_after is not None:
+                site.ended.wait()
         self.close_connection = True

@@ -9,7 +9,7 @@ from lemonpod.contract.manifest import Manifest
 from lemonpod.errors import InstallError
 from lemonpod.host.facts import HostFacts
 from lemonpod.launch.installed import Artifact, artifact_of, artifacts_of
-from lemonpod.launch.select import Selection, select_block
+from lemonpod.launch.select import Selection, is_glob, select_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,8 @@ def choose(
     selection = select_block(manifest, facts, accelerator)
     artifact = artifact_of(manifest, selection.block)
     if artifact is None and selection.accelerator in fetching:
-        patterns = _names(key for key, _ in fetching[selection.accelerator] if key is not None)
+        keys = [key for key, _ in fetching[selection.accelerator] if key is not None]
+        patterns = ", ".join(sorted(keys, key=lambda key: (is_glob(key), key)))
         tried = f", none of which is for '{arch}'" if arch is not None else ""
         raise InstallError(f"manifest chooses its artifact by arch; pass --arch ({patterns}){tried}")
     return Choice(manifest=manifest, selection=selection, artifact=artifact)

@@ -128,7 +128,7 @@ def _receive(response: HTTPResponse, partial: Partial, report: Report) -> None:
         report(partial.size, total)
         while True:
             try:
-                block = response.read(_BLOCK)
+                block = response.read1(_BLOCK)
             except (OSError, HTTPException) as error:
                 raise _BrokeOffError(f"it broke off after {partial.size} bytes: {reason(error)}") from error
             if not block:

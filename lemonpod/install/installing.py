@@ -63,7 +63,7 @@ def install(choice: Choice, os: Os, cache_dir: Path, *, report: Report) -> Path:
             raise
         place.point_to(new, binary)
         installs = find_installs(folder)
-        place.sweep(folder, tuple(installs.of(one) for one in all_artifacts(choice.manifest, os)))
+        place.sweep(folder, [new, *(installs.of(one) for one in all_artifacts(choice.manifest, os))])
         path = new.executable(binary)
         assert path is not None  # noqa: S101 - it was found above
         return path

@@ -57,7 +57,7 @@ def put_in_place(stage: Path, folder: Path, receipt: Receipt) -> Install:
     """Make what is staged an install, the newest, in one step."""
     (stage / RECEIPT).write_text(json.dumps(receipt_as_json(receipt), indent=2) + "\n")
     number = max((int(name.partition("-")[0]) for name in _numbered(folder)), default=0) + 1
-    final = folder / f"{number:04}-{receipt.sha256[:12]}"
+    final = folder / f"{number:04}-{receipt.sha256.removeprefix('sha256:')[:12]}"
     stage.rename(final)
     return Install(number=number, folder=final, receipt=receipt)
 

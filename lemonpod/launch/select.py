@@ -68,7 +68,7 @@ def match_arch(patterns: Iterable[str], arch: str | None) -> str | None:
     keys = sorted(patterns)
     if arch in keys:
         return arch
-    return next((key for key in keys if _is_glob(key) and _glob(key).fullmatch(arch)), None)
+    return next((key for key in keys if is_glob(key) and _glob(key).fullmatch(arch)), None)
 
 
 def _accelerator(
@@ -87,7 +87,8 @@ def _accelerator(
     return min(blocks), f"the first of the manifest's, none of which this host is known to have{passed_over}"
 
 
-def _is_glob(key: str) -> bool:
+def is_glob(key: str) -> bool:
+    """Whether it stands for several architectures."""
     return "*" in key or "?" in key
 
 

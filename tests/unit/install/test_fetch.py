@@ -15,6 +15,7 @@ from lemonpod.install.fetch import fetch
 from lemonpod.install.partial import Partial
 from tests.https_site import Certificates, Site, serving
 
+DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 CONTENT = bytes(range(256)) * 4096
 
 
@@ -83,7 +84,7 @@ def test_what_rolls_forward_is_asked_for_again(site: Site, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "page",
-    [{"ranges": False}, {"etag": '"2"'}, {"etag": None, "last_modified": "Mon, 01 Jan 2024 00:00:00 GMT"}, {"wrong_range": True}],
+    [{"ranges": False}, {"etag": '"2"'}, {"etag": None, "last_modified": DATE}, {"wrong_range": True}],
     ids=["ranges ignored", "another file", "named otherwise", "another range"],
 )  # fmt: skip
 def test_what_cannot_be_gone_on_with_begins_again(site: Site, tmp_path: Path, page: dict[str, Any]) -> None:
@@ -103,11 +104,10 @@ def test_a_shorter_file_begins_again(site: Site, tmp_path: Path) -> None:
 
 
 def test_by_last_modified(site: Site, tmp_path: Path) -> None:
-    date = "Mon, 01 Jan 2024 00:00:00 GMT"
-    source = site.add("/a", CONTENT, etag='W/"1"', last_modified=date, break_after=[1000])
+    source = site.add("/a", CONTENT, etag='W/"1"', last_modified=DATE, break_after=[1000])
 
     assert run(source, tmp_path).path.read_bytes() == CONTENT
-    assert site.asked[-1] == ("/a", "bytes=1000-", date)
+    assert site.asked[-1] == ("/a", "bytes=1000-", DATE)
 
 
 @pytest.mark.parametrize(("pinned", "asked"), [(True, "bytes=1000-"), (False, None)])
@@ -144,7 +144,7 @@ def test_a_server_that_never_does(site: Site, tmp_path: Path) -> None:
     pauses: list[float] = []
     source = site.add("/a", CONTENT, status=500)
 
-    with pytest.raises(DownloadError, match="download failed: 127.0.0.1:[0-9]+ answers 500"):
+    with pytest.raises(DownloadError, match=r"download failed: 127.0.0.1:[0-9]+ answers 500"):
         run(source, tmp_path, pauses=pauses)
     assert pauses == [0, 1, 3, 7]
 
@@ -167,7 +167,7 @@ def test_redirects_within_https_are_followed(site: Site, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("location", ["http://127.0.0.1:9/x", "file:///etc/passwd", "ftp://127.0.0.1/x"])
 def test_redirects_out_of_https_are_refused(site: Site, tmp_path: Path, location: str) -> None:
-    with pytest.raises(DownloadError, match="which is not HTTPS|is not allowed"):
+    with pytest.raises(DownloadError, match=r"which is not HTTPS|is not allowed"):
         run(site.add("/a", status=302, location=location), tmp_path)
 
 
