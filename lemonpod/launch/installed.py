@@ -7,6 +7,7 @@ address where it rolls forward. So what runs is what the manifest says, whicheve
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -153,7 +154,7 @@ def _why(selection: Selection, artifact: Artifact, installs: Installs, install: 
 
 
 def _command(recipe: str, selection: Selection) -> str:
-    arch = f" --arch '{selection.override}'" if selection.override else ""
+    arch = f" --arch {shlex.quote(selection.override)}" if selection.override else ""
     return f"lemonpod backends install-external {recipe} --accelerator {selection.accelerator}{arch}"
 
 
