@@ -110,9 +110,15 @@ def installed(manifest: Manifest, selection: Selection, artifact: Artifact, inst
     if install is None or install.executable(selection.block.binary or "") is None:
         raise NotInstalledError(
             f"binary is not installed: {_why(selection, artifact, installs, install)}",
-            hint=f"run `{_command(manifest.recipe, selection)}` first",
+            hint=install_command(manifest.recipe, selection),
         )
     return install
+
+
+def install_command(recipe: str, selection: Selection) -> str:
+    """What installs the executable of the selected block."""
+    arch = f" --arch {shlex.quote(selection.override)}" if selection.override else ""
+    return f"lemonpod backends install-external {recipe} --accelerator {selection.accelerator}{arch}"
 
 
 def receipt_as_json(receipt: Receipt) -> dict[str, JsonValue]:
@@ -151,11 +157,6 @@ def _why(selection: Selection, artifact: Artifact, installs: Installs, install: 
     if installs.problems:
         return f"{text} ({'; '.join(installs.problems)})"
     return f"{text}, and only another artifact is there" if installs.installs else text
-
-
-def _command(recipe: str, selection: Selection) -> str:
-    arch = f" --arch {shlex.quote(selection.override)}" if selection.override else ""
-    return f"lemonpod backends install-external {recipe} --accelerator {selection.accelerator}{arch}"
 
 
 def _inside(place: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -144,9 +145,9 @@ def test_nothing_else_is_launched_than_what_is_named(manifest: Manifest, facts: 
     try:
         installed(manifest, selection, artifact, others)
     except NotInstalledError as error:
-        words = (error.hint or "").split("`")[1].split()
+        words = shlex.split(error.hint or "")
         accelerator = words[words.index("--accelerator") + 1]
-        arch = words[words.index("--arch") + 1].strip("'") if "--arch" in words else None
+        arch = words[words.index("--arch") + 1] if "--arch" in words else None
         mended = chosen(manifest, facts, accelerator=accelerator, arch=arch)
         assert mended is not None
         assert mended.artifact == artifact
