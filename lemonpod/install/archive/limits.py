@@ -7,7 +7,7 @@ from typing import Final
 
 from lemonpod.errors import ArchiveError
 
-ENTRIES: Final = 100_000
+ENTRIES: Final = 50_000
 """A ROCm toolkit with all its kernels has some ten thousand files."""
 BYTES: Final = 64 << 30
 RATIO: Final = 100
