@@ -19,8 +19,8 @@ from lemonpod.gateway import keys
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.bases.base import Base
-from lemonpod.launch.bases.executable import has_source
 from lemonpod.launch.bases.table import BASES, BUILTIN_MANIFESTS
+from lemonpod.launch.installed import artifact_of
 from lemonpod.launch.select import select_block
 from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
@@ -140,7 +140,7 @@ def _selected(manifest: Manifest, inventory: Inventory) -> tuple[str, str, str, 
         if base_problem(manifest.variant_of or "", external=False):
             return "unsupported", error.message, "", None
         block = select_block(manifest, inventory.facts, None).block
-        state = "installable" if has_source(manifest, block) else "action_required"
+        state = "installable" if artifact_of(manifest, block) else "action_required"
         return state, error.message, error.hint or "", None
 
 

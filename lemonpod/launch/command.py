@@ -30,6 +30,8 @@ class Command:
     cwd: Path | None
     templates: tuple[Template, ...]
     probe: HealthProbe
+    held: Path | None = None
+    """The folder of an installed executable."""
     engine_paths: Mapping[Capability, str] = field(default_factory=lambda: MappingProxyType({}))
     """The engine's own, unless the manifest says otherwise."""
     dialect: Dialect = Dialect.OPENAI

@@ -64,6 +64,8 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             cwd=request.folder, env=MappingProxyType({**inheritable(request.env), **env}), read=request.read
         )
         spec, by_cli = started_as(argv, command.cwd, caller, env, settings.containers.container_driver)
+        if command.held is not None and isinstance(spec, ProcessSpec):
+            spec = replace(spec, held=command.held)
         stop = _stop(selection.block, render, spec, caller.env, env)
         if settings.containers.require_pinned_images:
             require_pinned(argv, stop, selection.path)

@@ -76,6 +76,7 @@ def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) ->
         argv=argv,
         env=MappingProxyType({**env, **step.env}),
         cwd=working_dir(block, render, request.facts.os) or step.working_dir,
+        held=found.held,
         templates=(*files, *extra, *other_templates(block, manifest, mode)),
         # One that says nothing of its own is ready where and when the backend is.
         probe=base.probe if manifest.probe == _UNSAID else manifest.probe,

@@ -17,8 +17,12 @@ from lemonpod.errors import InstallError, NotInstalledError
 from lemonpod.host.facts import HostFacts
 from lemonpod.install.choice import Choice, choose
 from lemonpod.launch.installed import Install, Installs, Receipt, all_artifacts, artifact_of, installed
+from lemonpod.launch.plan import ProcessSpec
+from lemonpod.launch.resolve import resolve
 from lemonpod.launch.select import select_block
 from tests.factories import make_document, make_facts
+from tests.fakes.programs import FakePrograms
+from tests.unit.launch.requests import make_request
 
 ARCHS = ("gfx1100", "gfx1150", "gfx1151", "sm_86", "sm_90")
 KEYS = (*ARCHS, "gfx115*", "gfx11??", "sm_*", "*")
@@ -87,6 +91,13 @@ def everything_installed(manifest: Manifest) -> Installs:
     )
 
 
+class Everything(FakePrograms):
+    """A machine on which every path is a program."""
+
+    def usable(self, path: Path) -> bool:
+        return True
+
+
 def chosen(manifest: Manifest, facts: HostFacts, **said: str | None) -> Choice | None:
     try:
         return choose(manifest, facts, **said)
@@ -110,9 +121,19 @@ def test_installed_is_what_is_launched(
     if choice.artifact is None:
         return
     installs = everything_installed(manifest)
-    install = installed(manifest, selection, choice.artifact, installs)
-    assert install == installs.of(choice.artifact)
+    install = installs.of(choice.artifact)
+    assert install is not None
     assert choice.artifact.sha256 in (None, install.receipt.sha256)
+
+    options = {} if accelerator is None else {"device": accelerator.value}
+    request = make_request(manifest, facts=facts, installs=installs, options=options, programs=Everything())
+    plan = resolve(request)
+    assert plan.block_path == choice.selection.path
+    assert plan.accelerator == choice.selection.accelerator
+    assert plan.selection[: len(choice.selection.lines)] == choice.selection.lines
+    assert isinstance(plan.spec, ProcessSpec)
+    assert plan.spec.held == install.folder
+    assert plan.spec.argv[0] == str(install.executable(selection.block.binary or ""))
 
 
 @settings(deadline=None, max_examples=200)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import Accelerator
-from lemonpod.errors import LaunchError
+from lemonpod.errors import LaunchError, NotInstalledError
 from lemonpod.launch.bases.base import Base
 from lemonpod.launch.bases.words import PREFER_SYSTEM, section_of
+from lemonpod.launch.installed import artifact_of, install_command, install_folder, installed
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import Selection
 
@@ -29,41 +29,36 @@ class Found:
 
     path: Path
     origin: str
-
-
-def installed_in(cache_dir: Path, recipe: str) -> Path:
-    """The folder that a variant's program is installed in."""
-    return cache_dir / "external" / recipe
+    held: Path | None = None
+    """The folder of the install, which stays while the program runs."""
 
 
 def program_of_variant(request: LaunchRequest, selection: Selection) -> Found:
-    """What was installed, else, where the manifest names no source, the program of that name on the PATH.
+    """What was installed of the block's artifact; where it has none, what users put there or on the PATH.
 
     One that is fetched is pinned, and nothing else may take its place.
     """
-    manifest, programs, block = request.manifest, request.programs, selection.block
-    name = block.binary
+    manifest, programs, name = request.manifest, request.programs, selection.block.binary
     if name is None:
         raise LaunchError("a variant's block must set 'binary'")
-    folder = installed_in(request.settings.cache_dir, manifest.recipe)
+    if (artifact := artifact_of(manifest, selection.block)) is not None:
+        install = installed(manifest, selection, artifact, request.installs)
+        path = install.executable(name)
+        if path is None or not programs.usable(path):
+            raise NotInstalledError(
+                f"binary is not installed: {path} is gone, or no executable file",
+                hint=install_command(manifest.recipe, selection),
+            )
+        return Found(path, f"installed from {install.receipt.source}", held=install.folder)
+    folder = install_folder(request.settings.cache_dir, manifest.recipe)
     if (path := programs.below(folder, name)) is not None:
         return Found(path, "installed")
-    if has_source(manifest, block):
-        raise LaunchError(
-            f"binary '{name}' is not installed",
-            hint=f"lemonpod backends install-external {manifest.recipe}",
-        )
     if (path := programs.on_path(name)) is not None:
         return Found(path, _PATH)
-    raise LaunchError(
+    raise NotInstalledError(
         f"binary '{name}' is not there, and the manifest names no source for it",
         hint=f"put it into {folder}, or on the PATH of the server",
     )
-
-
-def has_source(manifest: Manifest, block: Block) -> bool:
-    """Whether the block's artifact is fetched."""
-    return bool(manifest.source if block.source is None else block.source)
 
 
 def programs_of_builtin(request: LaunchRequest, base: Base, asked: str | None) -> Mapping[Accelerator, Found]:

@@ -118,9 +118,10 @@ def test_nothing_stands_in_for_a_program_that_is_fetched(place: str) -> None:
         block=source if place == "block" else {"arch": {"gfx1151": source}} if place == "arch" else {},
         programs=FakePrograms(path={"llama-server": "/usr/bin/llama-server"}),
     )
-    with pytest.raises(LaunchError, match="binary 'llama-server' is not installed") as caught:
+    with pytest.raises(LaunchError, match="binary is not installed") as caught:
         planned(request)
-    assert caught.value.hint == "lemonpod backends install-external fork"
+    command = "lemonpod backends install-external fork --accelerator rocm"
+    assert caught.value.hint == (f"{command} --arch gfx1151" if place == "arch" else command)
 
 
 def test_a_program_of_the_users_own_that_is_nowhere() -> None:
