@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from lemonpod.contract.manifest import Manifest
@@ -18,9 +19,9 @@ from lemonpod.install.choice import Choice
 from lemonpod.install.fetch import Report, fetch
 from lemonpod.install.partial import Partial
 from lemonpod.inventory.installed import find_installs
-from lemonpod.launch.installed import Artifact, Receipt, all_artifacts, artifact_of, install_folder
+from lemonpod.launch.installed import FILES, Artifact, Receipt, all_artifacts, artifact_of, install_folder
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def install(choice: Choice, os: Os, cache_dir: Path, *, report: Report) -> Path:
@@ -41,7 +42,7 @@ def install(choice: Choice, os: Os, cache_dir: Path, *, report: Report) -> Path:
                 binaries = {binary, *_binaries(choice.manifest, os, artifact)}
                 name = _name(artifact.source)
                 found = unpack(
-                    partial.path, name, stage / "files", sorted(binaries), pinned=bool(artifact.sha256)
+                    partial.path, name, stage / FILES, sorted(binaries), pinned=bool(artifact.sha256)
                 )
                 if binary not in found:
                     raise InstallError(

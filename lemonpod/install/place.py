@@ -13,7 +13,7 @@ from typing import Final
 
 from lemonpod.errors import InstallError
 from lemonpod.install.partial import PREFIX
-from lemonpod.inventory.installed import find_installs
+from lemonpod.inventory.installed import INSTALL_NAME, find_installs
 from lemonpod.launch.installed import FILES, RECEIPT, Install, Receipt, receipt_as_json
 
 _STAGE: Final = ".new-"
@@ -56,7 +56,7 @@ def staged(folder: Path) -> Iterator[Path]:
 def put_in_place(stage: Path, folder: Path, receipt: Receipt) -> Install:
     """Make what is staged an install, the newest, in one step."""
     (stage / RECEIPT).write_text(json.dumps(receipt_as_json(receipt), indent=2) + "\n")
-    number = max((int(name.partition("-")[0]) for name in _numbered(folder)), default=0) + 1
+    number = max(_numbered(folder).values(), default=0) + 1
     final = folder / f"{number:04}-{receipt.sha256.removeprefix('sha256:')[:12]}"
     stage.rename(final)
     return Install(number=number, folder=final, receipt=receipt)
@@ -77,9 +77,8 @@ def point_to(install: Install, binary: str) -> None:
 def sweep(folder: Path, keep: Iterable[Install | None]) -> None:
     """Remove every install but those to keep and those that an engine still runs from; and old downloads."""
     kept = {install.folder for install in keep if install is not None}
-    for name in _numbered(folder):
-        if folder / name not in kept:
-            remove(folder / name)
+    for path in _numbered(folder).keys() - kept:
+        remove(path)
     for partial in folder.glob(f"{PREFIX}*"):
         partial.unlink(missing_ok=True)
     for entry in folder.iterdir():
@@ -148,7 +147,7 @@ def _clear(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _numbered(folder: Path) -> Iterator[str]:
-    """The names of the installs, also of those whose receipt is damaged."""
-    names = (entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink())
-    return (name for name in list(names) if name.partition("-")[0].isdecimal() and "-" in name)
+def _numbered(folder: Path) -> dict[Path, int]:
+    """The folders of all installs with their numbers, also of those whose receipt is damaged."""
+    found = {path: INSTALL_NAME.fullmatch(path.name) for path in folder.iterdir() if path.is_dir()}
+    return {path: int(match[1]) for path, match in found.items() if match and not path.is_symlink()}

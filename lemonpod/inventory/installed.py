@@ -11,7 +11,8 @@ from lemonpod.errors import ConfigError, InstallError
 from lemonpod.launch.installed import RECEIPT, Install, Installs, parse_receipt
 from lemonpod.models.json_file import parse_object, read_bytes
 
-_NAME: Final = re.compile(r"([0-9]{1,9})-[0-9a-f]{12}", re.ASCII)
+INSTALL_NAME: Final = re.compile(r"([0-9]{1,9})-[0-9a-f]{12}", re.ASCII)
+"""Of the folder of an install: its number, and the beginning of a digest."""
 
 
 def find_installs(folder: Path) -> Installs:
@@ -25,7 +26,7 @@ def find_installs(folder: Path) -> Installs:
         return Installs(problems=(f"{folder} cannot be read: {error.strerror}",))
     installs, problems = [], []
     for name in names:
-        if not (match := _NAME.fullmatch(name)):
+        if not (match := INSTALL_NAME.fullmatch(name)):
             continue
         path = folder / name / RECEIPT
         try:

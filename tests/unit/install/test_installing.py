@@ -195,9 +195,11 @@ def test_a_running_engine_keeps_its_files(
 def test_an_own_file_of_that_name_stays(site: Site, cache: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "server").write_text("mine")
+    (folder / "3-bit").mkdir()
     path = run(parsed(site.add("/a", SCRIPT), digest(SCRIPT)), cache)
 
     assert (folder / "server").read_text() == "mine"
+    assert (folder / "3-bit").exists()
     assert path.read_bytes() == SCRIPT
 
 
