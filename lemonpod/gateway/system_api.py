@@ -10,13 +10,17 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from lemonpod.contract.bases import base_problem
 from lemonpod.contract.manifest import Block, CustomOption, Manifest
-from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Mode, modes_of
-from lemonpod.discovery.catalog import Descriptor, Rejected, Scope
-from lemonpod.errors import PlatformNotSupportedError, Problem
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator, Mode, SlotPolicy, modes_of
+from lemonpod.discovery.catalog import Catalog, Descriptor, Rejected, Scope
+from lemonpod.errors import LaunchError, PlatformNotSupportedError, Problem
 from lemonpod.gateway import keys
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.bases.base import Base
+from lemonpod.launch.bases.table import BASES, BUILTIN_MANIFESTS
+from lemonpod.launch.installed import artifact_of
 from lemonpod.launch.select import select_block
 from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
@@ -31,7 +35,7 @@ _MODALITIES: Final = {
     Mode.CLASSIFICATION: "Text classification",
     Mode.MODEL_3D: "3D generation",
 }
-_BUILTIN_MESSAGE: Final = "lemonpod runs engines that manifests describe; it has none built in"
+_BUILTIN_MESSAGE: Final = "lemonpod has no command line for it; a manifest can describe one"
 # Lemonade's clients sort recipes by this; its own come first.
 _FIRST_ORDER: Final = 1000
 
@@ -40,9 +44,7 @@ async def system_info(request: web.Request) -> web.Response:
     """What Lemonade's clients ask for first."""
     inventory = request.app[keys.INVENTORY]
     catalog = inventory.catalog
-    recipes = {name: _builtin(name, order) for order, name in enumerate(sorted(BUILTIN_RECIPES))}
-    for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
-        recipes[name] = _external(descriptor, inventory, order)
+    recipes = await asyncio.to_thread(_recipes, inventory, catalog)
     return web.json_response(
         {
             **_machine(inventory.facts),
@@ -54,6 +56,17 @@ async def system_info(request: web.Request) -> web.Response:
             "cloud": {"providers": []},
         }
     )
+
+
+def _recipes(inventory: Inventory, catalog: Catalog) -> dict[str, dict[str, Any]]:
+    """Every recipe; looks for the programs of some."""
+    recipes: dict[str, dict[str, Any]] = {}
+    for order, name in enumerate(sorted(BUILTIN_RECIPES)):
+        base = BASES.get(name)
+        recipes[name] = _builtin(name, order) if base is None else _own(base, inventory, order)
+    for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
+        recipes[name] = _external(descriptor, inventory, order)
+    return recipes
 
 
 def _machine(facts: HostFacts) -> dict[str, Any]:
@@ -80,7 +93,7 @@ def _machine(facts: HostFacts) -> dict[str, Any]:
 
 def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[str, Any]:
     manifest, facts = descriptor.manifest, inventory.facts
-    problem, block = _selected(manifest, facts)
+    state, problem, action, block = _selected(manifest, inventory)
     modes = modes_of(manifest.capabilities)
     return {
         "display_name": manifest.display_name,
@@ -96,14 +109,15 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
         "backends": {
             manifest.recipe: {
                 "devices": sorted(manifest.platforms.get(facts.os, {})),
-                "state": "unsupported" if problem else "installed",
-                "message": problem or "",
-                "action": "",
+                "state": state,
+                "message": problem,
+                "action": action,
                 "by_cli": _by_cli(block, inventory.container_driver),
                 "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
             }
         },
         "capabilities": list(manifest.capabilities),
+        "variant_of": manifest.variant_of,
         "source": {
             "path": str(descriptor.source.path),
             "scope": descriptor.source.scope,
@@ -114,14 +128,20 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
     }
 
 
-def _selected(manifest: Manifest, facts: HostFacts) -> tuple[str | None, Block | None]:
-    """Why the recipe cannot run here, or the block that would."""
-    if manifest.variant_of is not None:
-        return "variant_of recipes cannot be started by this version", None
+def _selected(manifest: Manifest, inventory: Inventory) -> tuple[str, str, str, Block | None]:
+    """Whether the recipe can run here, why not and what to do, and the block that would."""
     try:
-        return None, select_block(manifest, facts, None).block
+        if manifest.variant_of is None:
+            return "installed", "", "", select_block(manifest, inventory.facts, None).block
+        return "installed", "", "", inventory.program_of(manifest)[0].block
     except PlatformNotSupportedError as error:
-        return str(error), None
+        return "unsupported", str(error), "", None
+    except LaunchError as error:
+        if base_problem(manifest.variant_of or "", external=False):
+            return "unsupported", error.message, "", None
+        block = select_block(manifest, inventory.facts, None).block
+        state = "installable" if artifact_of(manifest, block) else "action_required"
+        return state, error.message, error.hint or "", None
 
 
 def _by_cli(block: Block | None, driving: ContainerDriving) -> str | None:
@@ -139,6 +159,49 @@ def _option(option: CustomOption) -> dict[str, Any]:
         "type_name": option.type_name,
         "help": option.help,
         "group": option.group,
+    }
+
+
+def _own(base: Base, inventory: Inventory, order: int) -> dict[str, Any]:
+    """A built-in backend that has a launch plan: one of Lemonade's backends for each accelerator."""
+    facts = inventory.facts
+    default: Accelerator | None = None
+    program = reason = cure = ""
+    try:
+        selection, found = inventory.program_of(BUILTIN_MANIFESTS[base.recipe])
+        default, program = selection.accelerator, str(found.path)
+    except LaunchError as error:
+        reason, cure = error.message, error.hint or ""
+    backends = {
+        str(name): _own_backend(name in facts.accelerators, program, reason, cure)
+        for name in base.accelerators.get(facts.os, ())
+    }
+    return {
+        "display_name": base.display_name,
+        "web_display_name": base.display_name,
+        "modality": _MODALITIES[modes_of(base.capabilities)[0]],
+        "is_external": False,
+        "experimental": False,
+        "order": order,
+        "slot_policy": SlotPolicy.STANDARD,
+        "selectable_backend": True,
+        "uses_ctx_size": Mode.CHAT in modes_of(base.capabilities),
+        "default_backend": default or next(iter(backends), ""),
+        "backends": backends,
+        "capabilities": list(base.capabilities),
+        "support": [],
+        "options": [_option(option) for option in base.options],
+    }
+
+
+def _own_backend(here: bool, program: str, reason: str, cure: str) -> dict[str, Any]:
+    state = "installed" if program else "action_required"
+    return {
+        "devices": [],
+        "state": state if here else "unsupported",
+        "message": (program or reason) if here else "this machine is not known to have one",
+        "action": cure if here else "",
+        "can_uninstall": False,
     }
 
 

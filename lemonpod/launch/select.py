@@ -23,6 +23,8 @@ class Selection:
     path: str
     accelerator: Accelerator
     lines: tuple[str, ...]
+    override: str | None = None
+    """The key of the arch override in it."""
 
     @property
     def device(self) -> str:
@@ -41,6 +43,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
     block = blocks[accelerator]
+    key = None
     if block.arch:
         key = match_arch(block.arch, facts.arch)
         if key is not None:
@@ -54,6 +57,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
         lines=tuple(lines),
+        override=key,
     )
 
 
@@ -64,7 +68,7 @@ def match_arch(patterns: Iterable[str], arch: str | None) -> str | None:
     keys = sorted(patterns)
     if arch in keys:
         return arch
-    return next((key for key in keys if _is_glob(key) and _glob(key).fullmatch(arch)), None)
+    return next((key for key in keys if is_glob(key) and _glob(key).fullmatch(arch)), None)
 
 
 def _accelerator(
@@ -83,7 +87,8 @@ def _accelerator(
     return min(blocks), f"the first of the manifest's, none of which this host is known to have{passed_over}"
 
 
-def _is_glob(key: str) -> bool:
+def is_glob(key: str) -> bool:
+    """Whether it stands for several architectures."""
     return "*" in key or "?" in key
 
 

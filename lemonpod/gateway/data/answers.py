@@ -15,12 +15,13 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.trouble import EventScrubber
 from lemonpod.gateway.data.usage import StreamMeter, usage_in
 from lemonpod.gateway.data.usual import Body, Told
+from lemonpod.gateway.dialects import as_plain_text
 from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
 from lemonpod.gateway.errors import Answer, envelope, typed_envelope
 from lemonpod.gateway.headers import as_lines
 from lemonpod.gateway.sse import DONE, PING, error_event
 from lemonpod.gateway.stats import Stats, Usage
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import Dialect, LaunchPlan
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,8 @@ def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> 
         return _Events(turn, status, head)
     if head.body is Body.JSON:
         return _Json(turn, status, head, length)
+    if turn.plan.dialect is Dialect.WHISPER_CPP:
+        head = Told(as_plain_text(head.fields))
     return _Bytes(turn, status, head, length)
 
 

@@ -134,7 +134,7 @@ class Starter:
             hub=hub,
             facts=make_facts(),
             settings=LaunchSettings(hf_cache=hub, cache_dir=self.folder / "cache"),
-            env={},
+            env={"PATH": str(self.folder / "bin")},
             builtin=BUILTIN_RECIPES,
             euid=os.geteuid(),
         )
