@@ -2,26 +2,130 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
 
 from lemonpod.contract.vocabulary import Accelerator, Os
 
 
+class Vendor(StrEnum):
+    AMD = "amd"
+    INTEL = "intel"
+    NVIDIA = "nvidia"
+
+
+class MemoryKind(StrEnum):
+    """Whose memory a GPU computes in: its own, or the machine's."""
+
+    DEDICATED = "dedicated"
+    UNIFIED = "unified"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A graphics processor with a driver that engines compute on.
+
+    `lacks` says of every accelerator that it is no use for why that is so; `why_not` why it is no use at all.
+    """
+
+    vendor: Vendor | None
+    driver: str
+    arch: str | None = None
+    """As compilers name it: gfx1151, sm_90."""
+    arch_source: str | None = None
+    name: str | None = None
+    pci_address: str | None = None
+    pci_id: str | None = None
+    render_node: str | None = None
+    memory_bytes: int | None = None
+    memory_kind: MemoryKind = MemoryKind.UNKNOWN
+    integrated: bool | None = None
+    vram_bytes: int | None = None
+    gtt_bytes: int | None = None
+    """What of the machine's memory an AMD GPU can map."""
+    kfd_node: int | None = None
+    hip_index: int | None = None
+    """Its place in ROCm's order, which is not the order of PCI or of render nodes."""
+    uuid: str | None = None
+    """What CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES name it by."""
+    index: int | None = None
+    """N of NVIDIA's /dev/nvidiaN."""
+    driver_version: str | None = None
+    suspended: bool = False
+    why_not: str | None = None
+    lacks: Mapping[Accelerator, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def usable(self) -> bool:
+        return self.why_not is None
+
+    def offers(self, accelerator: Accelerator) -> bool:
+        """Whether an engine of this user can compute on it that way."""
+        return self.usable and accelerator not in self.lacks
+
+    def __str__(self) -> str:
+        what = self.name or f"{self.vendor.value if self.vendor else 'unknown'} GPU"
+        where = self.pci_address or self.driver
+        return f"{what} at {where}" if self.arch is None else f"{what} ({self.arch}) at {where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Npu:
+    """A neural processor with a driver."""
+
+    vendor: Vendor
+    driver: str
+    arch: str | None
+    name: str | None
+    pci_address: str
+    pci_id: str
+    revision: int | None
+    accel_node: str | None
+    why_not: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        return self.why_not is None
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """What looks like a GPU or an NPU, and why it is not offered as one."""
+
+    what: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """What launch plans depend on; `accelerators` are in the order of preference."""
+    """What launch plans depend on; `accelerators` and `gpus` are in the order of preference."""
 
     os: Os
     os_version: str | None
-    machine: str
+    machine: str | None
     cpu_name: str | None
     cpu_count: int | None
     memory_bytes: int | None
     accelerators: tuple[Accelerator, ...]
     rocm_arch: str | None = None
     cuda_arch: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    npus: tuple[Npu, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
     @property
     def arch(self) -> str | None:
-        """The GPU architecture that arch overrides and aliases are looked up by."""
+        """The GPU architecture of this host, where no accelerator tells two kinds of GPU apart."""
         return self.rocm_arch or self.cuda_arch
+
+    def arch_of(self, accelerator: Accelerator) -> str | None:
+        """The architecture that arch overrides and aliases of a block for `accelerator` are looked up by."""
+        match accelerator:
+            case Accelerator.ROCM:
+                return self.rocm_arch
+            case Accelerator.CUDA:
+                return self.cuda_arch
+        return self.arch
