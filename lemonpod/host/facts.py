@@ -28,7 +28,7 @@ class MemoryKind(StrEnum):
 class Gpu:
     """A graphics processor with a driver that engines compute on.
 
-    `lacks` says of every accelerator that it is no use for why that is so; `why_not` why it is no use at all.
+    `ways` are the accelerators that GPUs of its kind are used as, each with what is missing for it here.
     """
 
     vendor: Vendor | None
@@ -55,8 +55,14 @@ class Gpu:
     """N of NVIDIA's /dev/nvidiaN."""
     driver_version: str | None = None
     suspended: bool = False
-    why_not: str | None = None
-    lacks: Mapping[Accelerator, str] = field(default_factory=lambda: MappingProxyType({}))
+    ways: Mapping[Accelerator, str | None] = field(
+        default_factory=lambda: MappingProxyType({Accelerator.GPU: None})
+    )
+
+    @property
+    def why_not(self) -> str | None:
+        """Why no engine of this user can compute on it at all."""
+        return self.ways[Accelerator.GPU]
 
     @property
     def usable(self) -> bool:
@@ -64,7 +70,7 @@ class Gpu:
 
     def offers(self, accelerator: Accelerator) -> bool:
         """Whether an engine of this user can compute on it that way."""
-        return self.usable and accelerator not in self.lacks
+        return accelerator in self.ways and self.ways[accelerator] is None
 
     def __str__(self) -> str:
         what = self.name or f"{self.vendor.value if self.vendor else 'unknown'} GPU"
@@ -122,10 +128,13 @@ class HostFacts:
         return self.rocm_arch or self.cuda_arch
 
     def arch_of(self, accelerator: Accelerator) -> str | None:
-        """The architecture that arch overrides and aliases of a block for `accelerator` are looked up by."""
+        """The architecture that arch overrides and aliases of a block for `accelerator` are looked up by.
+
+        Where an accelerator fits GPUs of several makers, it is that of the GPU which is preferred for it.
+        """
         match accelerator:
             case Accelerator.ROCM:
                 return self.rocm_arch
             case Accelerator.CUDA:
                 return self.cuda_arch
-        return self.arch
+        return next((gpu.arch for gpu in self.gpus if gpu.offers(accelerator)), self.arch)
