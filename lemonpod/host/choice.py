@@ -7,8 +7,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from lemonpod.contract.vocabulary import Accelerator, Os
+from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.facts import Gpu, HostFacts, Vendor
+
+LOOKED_FOR: Final = (
+    Accelerator.CUDA,
+    Accelerator.ROCM,
+    Accelerator.VULKAN,
+    Accelerator.GPU,
+    Accelerator.METAL,
+    Accelerator.NPU,
+)
+"""Of the accelerators, those whose absence is a fact."""
 
 # RFC section 9. NPUs are never chosen by themselves: a model asks for one, by its option 'device'.
 _ORDER: Final = (Accelerator.CUDA, Accelerator.ROCM, Accelerator.VULKAN, Accelerator.GPU)
@@ -21,7 +31,7 @@ _NONE: Final[Mapping[Accelerator, str]] = MappingProxyType(
         Accelerator.ROCM: "no AMD GPU with its driver was found",
         Accelerator.VULKAN: "no GPU with a driver was found",
         Accelerator.GPU: "no GPU with a driver was found",
-        Accelerator.METAL: "only macOS has it",
+        Accelerator.METAL: "only Macs have it",
     }
 )
 _LAST: Final = 1 << 30
@@ -54,6 +64,11 @@ def cuda_gpu(gpus: Iterable[Gpu]) -> Gpu | None:
     return max(usable or known, key=lambda gpu: _capability(gpu.arch), default=None)
 
 
+def lacks_an_architecture(facts: HostFacts) -> bool:
+    """Whether plans for an NVIDIA GPU must do without its architecture, which its own tool may know."""
+    return any(gpu.usable and gpu.arch is None and Accelerator.CUDA in gpu.ways for gpu in facts.gpus)
+
+
 def missing(facts: HostFacts, accelerator: Accelerator) -> str | None:
     """The fact that keeps engines from an accelerator; None where none does, or nobody looks for it."""
     if accelerator in facts.accelerators:
@@ -63,20 +78,22 @@ def missing(facts: HostFacts, accelerator: Accelerator) -> str | None:
         if any(npu.usable for npu in facts.npus):
             return None
         return "; ".join(problems) or "no NPU with a driver was found"
-    # What no way of computing can use is said of the way that was asked for.
-    found = [f"{gpu}: {gpu.ways[accelerator]}" for gpu in facts.gpus if accelerator in gpu.ways]
-    if not found and accelerator in _NONE:
-        others = "; ".join(f"{one.what} is {one.why}" for one in facts.passed_over)
-        return f"{_NONE[accelerator]} ({others})" if others else _NONE[accelerator]
-    return "; ".join(found) or None
+    reasons = [f"{gpu}: {gpu.ways[accelerator]}" for gpu in facts.gpus if accelerator in gpu.ways]
+    if reasons or accelerator not in _NONE:
+        return "; ".join(reasons) or None
+    others = "; ".join(f"{one.what} is {one.why}" for one in facts.passed_over)
+    return (
+        f"{_NONE[accelerator]} ({others})"
+        if others and accelerator is not Accelerator.METAL
+        else _NONE[accelerator]
+    )
 
 
 def found(facts: HostFacts, accelerator: Accelerator) -> str:
     """What an accelerator is offered for."""
     gpus = ", ".join(str(gpu) for gpu in facts.gpus if gpu.offers(accelerator))
-    if accelerator is Accelerator.METAL or facts.os is not Os.LINUX:
-        return gpus or "every host with this operating system has it"
-    return gpus or "every host has it"
+    every = "every Mac has it" if accelerator is Accelerator.METAL else "every machine has it"
+    return gpus or every
 
 
 def _rank(gpu: Gpu) -> tuple[bool, int, int, str]:

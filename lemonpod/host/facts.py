@@ -15,6 +15,11 @@ class Vendor(StrEnum):
     INTEL = "intel"
     NVIDIA = "nvidia"
 
+    @property
+    def label(self) -> str:
+        """Its name as it writes it."""
+        return self.capitalize() if self is Vendor.INTEL else self.upper()
+
 
 class MemoryKind(StrEnum):
     """Whose memory a GPU computes in: its own, or the machine's."""
@@ -73,7 +78,7 @@ class Gpu:
         return accelerator in self.ways and self.ways[accelerator] is None
 
     def __str__(self) -> str:
-        what = self.name or f"{self.vendor.value if self.vendor else 'unknown'} GPU"
+        what = self.name or f"{self.vendor.label if self.vendor else 'unknown'} GPU"
         where = self.pci_address or self.driver
         return f"{what} at {where}" if self.arch is None else f"{what} ({self.arch}) at {where}"
 

@@ -15,6 +15,7 @@ _NODE: Final = "/dev/dxg"
 _KERNEL: Final = "microsoft"
 # There with a Windows driver of NVIDIA's alone.
 _CUDA: Final = "/usr/lib/wsl/lib/libcuda.so.1"
+_NO_VULKAN: Final = "Windows shares it for CUDA and DirectX, not for Vulkan"
 _UNKNOWN: Final = "its compute capability is unknown: no file of WSL says it"
 
 
@@ -24,5 +25,7 @@ def gpus(tree: Tree) -> list[Gpu]:
         return []
     problem = closed(tree, [_NODE])
     nvidia = tree.real(_CUDA) is not None
-    ways = {Accelerator.GPU: problem, **({Accelerator.CUDA: problem or _UNKNOWN} if nvidia else {})}
+    ways = {Accelerator.GPU: problem, Accelerator.VULKAN: problem or _NO_VULKAN}
+    if nvidia:
+        ways[Accelerator.CUDA] = problem or _UNKNOWN
     return [Gpu(vendor=Vendor.NVIDIA if nvidia else None, driver=DRIVER, ways=MappingProxyType(ways))]

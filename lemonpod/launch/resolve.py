@@ -33,7 +33,7 @@ from lemonpod.launch.plan import (
 )
 from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
-from lemonpod.launch.select import select_block
+from lemonpod.launch.select import Selection, select_block
 from lemonpod.launch.started import implied_stop, started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
@@ -61,7 +61,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
         block = selection.block
         if block.command is None or block.args is None:
             raise LaunchError(f"{selection.path} must set 'command' and 'args'")
-        render = _renderer(request, options, block)
+        render = _renderer(request, options, selection)
         with within("command"):
             command = render.text(block.command)
             if not command:
@@ -100,7 +100,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             selection=selection.lines,
             by_cli=by_cli,
             overrides=MappingProxyType(dict(request.overrides)),
-            notes=(*options.notes, *notes(request, render, values), *env_notes(argv, caller.env)),
+            notes=(*options.notes, *notes(request, selection, render, values), *env_notes(argv, caller.env)),
             digest="",
         )
 
@@ -114,14 +114,14 @@ def _refuse_variant(manifest: Manifest) -> None:
         )
 
 
-def _renderer(request: LaunchRequest, options: Options, block: Block) -> Renderer:
+def _renderer(request: LaunchRequest, options: Options, selection: Selection) -> Renderer:
     with within("command"):
         custom = tuple(arg for option in options.args for arg in split_args(option.value))
-        check_reserved(custom, {*request.manifest.reserved_args, *(block.reserved_args or ())})
+        check_reserved(custom, {*request.manifest.reserved_args, *(selection.block.reserved_args or ())})
         for arg in custom:
             check_passable(arg)
     return Renderer(
-        tokens=TokenValues(request=request, options=options),
+        tokens=TokenValues(request=request, options=options, arch=selection.arch),
         custom_args=custom,
         custom_origin=" + ".join(option.origin for option in options.args) or "not set",
     )

@@ -10,6 +10,7 @@ from typing import Final
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.errors import PlatformNotSupportedError
+from lemonpod.host.choice import missing
 from lemonpod.host.facts import HostFacts
 
 _OWN_NAMES: Final = frozenset({Accelerator.CPU, Accelerator.NPU})
@@ -22,6 +23,10 @@ class Selection:
     block: Block
     path: str
     accelerator: Accelerator
+    arch: str | None
+    """The GPU architecture that overrides and aliases are looked up by."""
+    lacks: str | None
+    """The fact that is missing for the accelerator, where it was chosen though this host lacks it."""
     lines: tuple[str, ...]
 
     @property
@@ -40,19 +45,21 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         )
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
-    block = blocks[accelerator]
+    block, arch = blocks[accelerator], facts.arch_of(accelerator)
     if block.arch:
-        key = match_arch(block.arch, facts.arch)
+        key = match_arch(block.arch, arch)
         if key is not None:
             block = block.merged_with(block.arch[key])
-            lines.append(f"arch override: '{key}', for this host's {facts.arch}")
+            lines.append(f"arch override: '{key}', for this host's {arch}")
         else:
-            found = f"for {facts.arch}" if facts.arch else "as no GPU architecture is known"
+            found = f"for {arch}" if arch else "as no GPU architecture is known"
             lines.append(f"arch override: none {found}, of: {_names(block.arch)}")
     return Selection(
         block=block,
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
+        arch=arch,
+        lacks=missing(facts, accelerator),
         lines=tuple(lines),
     )
 
