@@ -13,7 +13,8 @@ from lemonpod.cli.options import LOOPBACK, PORT, AsJson, CacheDir, ConfigDir, Se
 from lemonpod.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from lemonpod.host.facts import Gpu, HostFacts, Npu
+    from lemonpod.host.facts import HostFacts
+    from lemonpod.host.gpus import Gpu, Npu
 
 _GIB = 1 << 30
 
@@ -163,7 +164,7 @@ def _print(facts: HostFacts) -> None:
 
 
 def _memory(gpu: Gpu) -> str:
-    from lemonpod.host.facts import MemoryKind
+    from lemonpod.host.gpus import MemoryKind
 
     known = _size(gpu.memory_bytes)
     if gpu.memory_kind is MemoryKind.UNKNOWN:

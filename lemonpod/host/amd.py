@@ -11,7 +11,7 @@ from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host import kfd
 from lemonpod.host.access import closed, here
 from lemonpod.host.drm import Minors, render_path
-from lemonpod.host.facts import Gpu, MemoryKind, Vendor
+from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.kfd import KfdNode, arch_name
 from lemonpod.host.numbers import decimal, hexadecimal, size
 from lemonpod.host.pci import AMD, Function

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lemonpod.contract.vocabulary import Accelerator
-from lemonpod.host.facts import Gpu, HostFacts, Vendor
+from lemonpod.host.facts import HostFacts
+
+if TYPE_CHECKING:
+    from lemonpod.host.gpus import Gpu
 
 LOOKED_FOR: Final = (
     Accelerator.CUDA,
@@ -22,9 +25,7 @@ LOOKED_FOR: Final = (
 
 # RFC section 9. NPUs are never chosen by themselves: a model asks for one, by its option 'device'.
 _ORDER: Final = (Accelerator.CUDA, Accelerator.ROCM, Accelerator.VULKAN, Accelerator.GPU)
-_VENDORS: Final[Mapping[Vendor | None, int]] = MappingProxyType(
-    {Vendor.NVIDIA: 0, Vendor.AMD: 1, Vendor.INTEL: 2, None: 3}
-)
+_VENDORS: Final[Mapping[str | None, int]] = MappingProxyType({"nvidia": 0, "amd": 1, "intel": 2, None: 3})
 _NONE: Final[Mapping[Accelerator, str]] = MappingProxyType(
     {
         Accelerator.CUDA: "no NVIDIA GPU with its driver was found",
@@ -53,7 +54,7 @@ def with_gpus(facts: HostFacts, gpus: Iterable[Gpu]) -> HostFacts:
 
 def rocm_gpu(gpus: Iterable[Gpu]) -> Gpu | None:
     """The GPU that ROCm engines are for: the first that they can use, else the first that is known."""
-    known = [gpu for gpu in gpus if gpu.vendor is Vendor.AMD and gpu.arch]
+    known = [gpu for gpu in gpus if Accelerator.ROCM in gpu.ways and gpu.arch]
     return next((gpu for gpu in known if gpu.offers(Accelerator.ROCM)), known[0] if known else None)
 
 

@@ -8,16 +8,14 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import Accelerator, Os
 from lemonpod.errors import ConfigError
-from lemonpod.host import amd, intel, linux, nvidia, tegra, wsl
-from lemonpod.host.choice import with_gpus
-from lemonpod.host.drm import minors
+from lemonpod.host import linux, pci
 from lemonpod.host.facts import HostFacts
-from lemonpod.host.npu import find_npus
-from lemonpod.host.passed_over import passed_over
-from lemonpod.host.pci import functions
 from lemonpod.host.tree import Folder, Tree
 
 _SYSTEMS: Final = {"linux": Os.LINUX, "darwin": Os.DARWIN, "win32": Os.WINDOWS}
+
+# Where GPUs and NPUs are that are on no PCI bus.
+_ELSEWHERE: Final = ("/sys/class/drm", "/sys/class/accel", "/sys/bus/platform/drivers/gk20a", "/dev/dxg")
 
 
 def detect(tree: Tree | None = None, *, system: str = sys.platform) -> HostFacts:
@@ -46,25 +44,18 @@ def detect(tree: Tree | None = None, *, system: str = sys.platform) -> HostFacts
 
 def _linux(tree: Tree) -> HostFacts:
     cpus = tree.read("/proc/cpuinfo") or ""
-    memory = linux.memory_bytes(tree)
-    pci, drm = functions(tree), minors(tree)
-    gpus = [
-        *amd.gpus(tree, pci, drm, linux.kernel_version(tree)),
-        *nvidia.gpus(tree, pci, drm, memory),
-        *tegra.gpus(tree, memory),
-        *wsl.gpus(tree),
-        *intel.gpus(tree, pci, drm),
-    ]
-    npus = find_npus(tree, pci)
     facts = HostFacts(
         os=Os.LINUX,
         os_version=linux.os_version(tree),
         machine=linux.machine(tree, cpus),
         cpu_name=linux.cpu_name(cpus),
         cpu_count=linux.cpu_count(cpus),
-        memory_bytes=memory,
+        memory_bytes=linux.memory_bytes(tree),
         accelerators=(Accelerator.CPU,),
-        npus=npus,
-        passed_over=passed_over(tree, pci, drm, gpus, npus),
     )
-    return with_gpus(facts, gpus)
+    functions = pci.functions(tree)
+    if not functions and not any(tree.real(place) for place in _ELSEWHERE):
+        return facts  # a server without any starts sooner without the modules that know them
+    from lemonpod.host.look import look
+
+    return look(tree, functions, facts)

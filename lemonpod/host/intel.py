@@ -10,7 +10,7 @@ from typing import Final
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.access import closed, here
 from lemonpod.host.drm import Minors, render_path
-from lemonpod.host.facts import Gpu, MemoryKind, Vendor
+from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.numbers import size
 from lemonpod.host.pci import INTEL, Function
 from lemonpod.host.tree import Tree

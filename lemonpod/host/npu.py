@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.host.access import closed, here
-from lemonpod.host.facts import Npu, Vendor
+from lemonpod.host.gpus import Npu, Vendor
 from lemonpod.host.numbers import hexadecimal
 from lemonpod.host.pci import AMD_CPU, INTEL, Function
 from lemonpod.host.tree import Tree

@@ -15,7 +15,7 @@ from typing import Final
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.access import closed, here, opens
 from lemonpod.host.drm import Minors, render_path
-from lemonpod.host.facts import Gpu, MemoryKind, Vendor
+from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.numbers import decimal
 from lemonpod.host.nvidia_ids import compute_arch, is_integrated
 from lemonpod.host.pci import NVIDIA, Function

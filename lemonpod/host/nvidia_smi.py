@@ -16,7 +16,8 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.choice import with_gpus
-from lemonpod.host.facts import Gpu, HostFacts, MemoryKind, Vendor
+from lemonpod.host.facts import HostFacts
+from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.numbers import size
 from lemonpod.host.nvidia import DRIVER
 from lemonpod.host.wsl import DRIVER as WSL

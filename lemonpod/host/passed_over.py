@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.host.drm import Minors, render_path
-from lemonpod.host.facts import Gpu, Npu, PassedOver
+from lemonpod.host.gpus import Gpu, Npu, PassedOver
 from lemonpod.host.npu import is_npu
 from lemonpod.host.nvidia import is_gpu
 from lemonpod.host.pci import AMD, INTEL, NVIDIA, Function, address_of, driver_of

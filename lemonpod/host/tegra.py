@@ -8,7 +8,7 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.access import closed
-from lemonpod.host.facts import Gpu, MemoryKind, Vendor
+from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.nvidia import driver_version
 from lemonpod.host.tree import Tree
 

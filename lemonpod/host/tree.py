@@ -7,10 +7,11 @@ import platform
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from lemonpod.host.devices import DeviceNode, device_node
-from lemonpod.host.user import User, group_name, this_user
+if TYPE_CHECKING:  # a machine without GPUs is looked at without a device node
+    from lemonpod.host.devices import DeviceNode
+    from lemonpod.host.user import User
 
 MAX_BYTES: Final = 4 << 20
 """No file read here is longer; /proc/cpuinfo of a large machine is the longest."""
@@ -88,8 +89,13 @@ class Folder:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = str(root).rstrip("/")
-        self.user = this_user()
         self.machine = None if self._root else platform.machine() or None
+
+    @property
+    def user(self) -> User:
+        from lemonpod.host.user import this_user
+
+        return this_user()
 
     def link(self, path: str) -> str | None:
         try:
@@ -123,6 +129,8 @@ class Folder:
         return real if real is not None and os.path.lexists(self._root + real) else None
 
     def node(self, path: str) -> DeviceNode | None:
+        from lemonpod.host.devices import device_node
+
         place = self._place(path)
         try:
             return device_node(path, Path(place)) if place is not None else None
@@ -135,6 +143,8 @@ class Folder:
         return place is not None and os.access(place, os.R_OK | os.W_OK, effective_ids=True)
 
     def group(self, number: int) -> str:
+        from lemonpod.host.user import group_name
+
         return group_name(number)
 
     def _place(self, path: str) -> str | None:

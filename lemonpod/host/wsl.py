@@ -7,7 +7,7 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.access import closed
-from lemonpod.host.facts import Gpu, Vendor
+from lemonpod.host.gpus import Gpu, Vendor
 from lemonpod.host.tree import Tree
 
 DRIVER: Final = "dxgkrnl"
