@@ -74,6 +74,7 @@ def _document(facts: HostFacts) -> dict[str, Any]:
         "machine": facts.machine,
         "cpu_name": facts.cpu_name,
         "cpu_count": facts.cpu_count,
+        "core_count": facts.core_count,
         "memory_bytes": facts.memory_bytes,
         "gpus": [_gpu(gpu) for gpu in facts.gpus],
         "npus": [_npu(npu) for npu in facts.npus],

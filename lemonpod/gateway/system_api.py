@@ -11,13 +11,15 @@ from typing import Any, Final
 from aiohttp import web
 
 from lemonpod.contract.manifest import Block, CustomOption, Manifest
+from lemonpod.contract.templates import tokens_of
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Mode, modes_of
 from lemonpod.discovery.catalog import Descriptor, Rejected, Scope
 from lemonpod.errors import PlatformNotSupportedError, Problem
 from lemonpod.gateway import keys
+from lemonpod.gateway.machine_api import describe_machine
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
-from lemonpod.launch.select import select_block
+from lemonpod.launch.select import match_arch, select_block
 from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
 _MODALITIES: Final = {
@@ -45,7 +47,7 @@ async def system_info(request: web.Request) -> web.Response:
         recipes[name] = _external(descriptor, inventory, order)
     return web.json_response(
         {
-            **_machine(inventory.facts),
+            **describe_machine(await request.app[keys.MACHINE].facts()),
             "recipes": recipes,
             "rejected_manifests": [_rejected(rejected) for rejected in catalog.rejected],
             "unavailable_recipes": {},
@@ -56,31 +58,9 @@ async def system_info(request: web.Request) -> web.Response:
     )
 
 
-def _machine(facts: HostFacts) -> dict[str, Any]:
-    memory = "" if facts.memory_bytes is None else f"{facts.memory_bytes / (1 << 30):.2f} GB"
-    return {
-        "OS Version": facts.os_version or facts.os.value,
-        "Processor": facts.cpu_name or "",
-        "Physical Memory": memory,
-        "devices": {
-            "cpu": {
-                "name": facts.cpu_name or "",
-                "cores": facts.cpu_count,
-                "threads": facts.cpu_count,
-                "available": True,
-                "family": facts.machine,
-            },
-            # Graphics and neural processors are not looked for yet.
-            "amd_gpu": [],
-            "nvidia_gpu": [],
-            "amd_npu": {"name": "", "available": False, "family": ""},
-        },
-    }
-
-
 def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[str, Any]:
     manifest, facts = descriptor.manifest, inventory.facts
-    problem, block = _selected(manifest, facts)
+    state, problem, block = _selected(manifest, facts)
     modes = modes_of(manifest.capabilities)
     return {
         "display_name": manifest.display_name,
@@ -96,8 +76,8 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
         "backends": {
             manifest.recipe: {
                 "devices": sorted(manifest.platforms.get(facts.os, {})),
-                "state": "unsupported" if problem else "installed",
-                "message": problem or "",
+                "state": state,
+                "message": problem,
                 "action": "",
                 "by_cli": _by_cli(block, inventory.container_driver),
                 "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
@@ -114,14 +94,24 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
     }
 
 
-def _selected(manifest: Manifest, facts: HostFacts) -> tuple[str | None, Block | None]:
-    """Why the recipe cannot run here, or the block that would."""
+def _selected(manifest: Manifest, facts: HostFacts) -> tuple[str, str, Block | None]:
+    """The state of a recipe here, why it cannot run, and the block that would."""
     if manifest.variant_of is not None:
-        return "variant_of recipes cannot be started by this version", None
+        return "unsupported", "variant_of recipes cannot be started by this version", None
     try:
-        return None, select_block(manifest, facts, None).block
+        selection = select_block(manifest, facts, None)
     except PlatformNotSupportedError as error:
-        return str(error), None
+        return "unsupported", str(error), None
+    block, accelerator = selection.block, selection.accelerator
+    if selection.lacks is not None:
+        # A GPU that is there and not open to this user is somebody's to open.
+        there = any(accelerator in gpu.ways for gpu in facts.gpus)
+        message = f"{accelerator} does not work here: {selection.lacks}"
+        return ("action_required" if there else "unsupported"), message, block
+    if "arch_alias" in tokens_of(block) and match_arch(manifest.arch_aliases, selection.arch) is None:
+        arch = selection.arch or "no GPU architecture that is known"
+        return "unsupported", f"no entry of arch_aliases is for this host, which has {arch}", block
+    return "installed", "", block
 
 
 def _by_cli(block: Block | None, driving: ContainerDriving) -> str | None:

@@ -153,7 +153,9 @@ def _driver(text: str) -> str:
 _FACTS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {
         "/proc/version": _kernel,
-        "/proc/cpuinfo": _lines("processor", "vendor_id", "model name", "CPU implementer"),
+        "/proc/cpuinfo": _lines(
+            "processor", "vendor_id", "model name", "physical id", "core id", "CPU implementer"
+        ),
         "/proc/meminfo": _lines("MemTotal"),
         "/proc/driver/nvidia/version": _driver,
         "/etc/os-release": _lines("NAME", "VERSION_ID"),

@@ -50,6 +50,7 @@ def _linux(tree: Tree) -> HostFacts:
         machine=linux.machine(tree, cpus),
         cpu_name=linux.cpu_name(cpus),
         cpu_count=linux.cpu_count(cpus),
+        core_count=linux.core_count(cpus),
         memory_bytes=linux.memory_bytes(tree),
         accelerators=(Accelerator.CPU,),
     )

@@ -24,6 +24,7 @@ class HostFacts:
     accelerators: tuple[Accelerator, ...]
     rocm_arch: str | None = None
     cuda_arch: str | None = None
+    core_count: int | None = None
     gpus: tuple[Gpu, ...] = ()
     npus: tuple[Npu, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()

@@ -48,6 +48,14 @@ def cpu_count(cpus: str) -> int | None:
     return len(re.findall(r"^processor\s*:", cpus, re.MULTILINE)) or None
 
 
+def core_count(cpus: str) -> int | None:
+    """How many cores those threads share; unknown where the processor does not number them."""
+    places = re.findall(r"^(physical id|core id)[ \t]*:[ \t]*([0-9]{1,9})$", cpus, re.MULTILINE)
+    sockets = [number for name, number in places if name == "physical id"]
+    cores = [number for name, number in places if name == "core id"]
+    return len(set(zip(sockets, cores, strict=True))) or None if len(sockets) == len(cores) else None
+
+
 def memory_bytes(tree: Tree) -> int | None:
     """All memory of the machine."""
     kibibytes = _first(r"^MemTotal:\s*([0-9]{1,18}) kB", tree.read("/proc/meminfo") or "")

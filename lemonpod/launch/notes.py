@@ -9,17 +9,11 @@ from lemonpod.launch.argv.split import split
 from lemonpod.launch.plan import Resolved
 from lemonpod.launch.render import CUSTOM_ARGS, Renderer
 from lemonpod.launch.request import LaunchRequest
-from lemonpod.launch.select import Selection
 from lemonpod.models.entry import MAIN
 
 
-def notes(
-    request: LaunchRequest, selection: Selection, render: Renderer, values: Mapping[str, Resolved]
-) -> Iterator[str]:
-    """On a host that lacks what the block is for, on arguments of the user's that go nowhere, and on a model
-    that its container does not find."""
-    if selection.lacks is not None:
-        yield f"{selection.accelerator} is chosen and is not known to work here: {selection.lacks}"
+def notes(request: LaunchRequest, render: Renderer, values: Mapping[str, Resolved]) -> Iterator[str]:
+    """On arguments of the user's that go nowhere, and on a model that its container does not find."""
     yield from _args_note(render, values)
     yield from _mount_note(request, values)
 

@@ -100,7 +100,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             selection=selection.lines,
             by_cli=by_cli,
             overrides=MappingProxyType(dict(request.overrides)),
-            notes=(*options.notes, *notes(request, selection, render, values), *env_notes(argv, caller.env)),
+            notes=(*options.notes, *notes(request, render, values), *env_notes(argv, caller.env)),
             digest="",
         )
 
@@ -121,7 +121,7 @@ def _renderer(request: LaunchRequest, options: Options, selection: Selection) ->
         for arg in custom:
             check_passable(arg)
     return Renderer(
-        tokens=TokenValues(request=request, options=options, arch=selection.arch),
+        tokens=TokenValues(request=request, options=options, accelerator=selection.accelerator),
         custom_args=custom,
         custom_origin=" + ".join(option.origin for option in options.args) or "not set",
     )

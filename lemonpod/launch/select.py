@@ -45,6 +45,8 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         )
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
+    if lacks := missing(facts, accelerator):
+        lines.append(f"{accelerator} is not known to work here: {lacks}")
     block, arch = blocks[accelerator], facts.arch_of(accelerator)
     if block.arch:
         key = match_arch(block.arch, arch)
@@ -59,7 +61,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
         arch=arch,
-        lacks=missing(facts, accelerator),
+        lacks=lacks,
         lines=tuple(lines),
     )
 

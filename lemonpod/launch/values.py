@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from lemonpod.contract.tokens import Token
-from lemonpod.contract.vocabulary import RESOLVABLE_ENV, ModelManagement
+from lemonpod.contract.vocabulary import RESOLVABLE_ENV, Accelerator, ModelManagement
 from lemonpod.errors import CheckpointNotFoundError, TokenError
 from lemonpod.launch.custom_args import as_text
 from lemonpod.launch.options import Options
@@ -29,8 +29,8 @@ class TokenValues:
 
     request: LaunchRequest
     options: Options
-    arch: str | None = None
-    """The GPU architecture that the block was selected for."""
+    accelerator: Accelerator | None = None
+    """What the block is for, once it is known."""
     command: str | None = None
     """The resolved command, once it is known."""
 
@@ -54,10 +54,15 @@ class TokenValues:
             raise TokenError(f"token '{token}' has no value", hint=hint)
         return value
 
+    @property
+    def _arch(self) -> str | None:
+        facts = self.request.facts
+        return facts.arch if self.accelerator is None else facts.arch_of(self.accelerator)
+
     def _no_alias(self) -> str:
-        if self.arch is None:
+        if self._arch is None:
             return "no GPU architecture is known of this host; 'lemonpod host' says what is"
-        return f"no entry of the manifest's arch_aliases is for this host's {self.arch}"
+        return f"no entry of the manifest's arch_aliases is for this host's {self._arch}"
 
     def _fixed(self, token: Token) -> Resolved | None:
         request, settings, facts = self.request, self.request.settings, self.request.facts
@@ -82,7 +87,7 @@ class TokenValues:
                 return Resolved(facts.cuda_arch or "", "host")
             case "arch_alias":
                 aliases = request.manifest.arch_aliases
-                key = match_arch(aliases, self.arch)
+                key = match_arch(aliases, self._arch)
                 return None if key is None else Resolved(aliases[key], f"arch_aliases.{key}")
             case "resolved_path":
                 return self._checkpoint(token, MAIN)
