@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from lemonpod.host.wsl import DRIVER as WSL
 _PROGRAMS: Final = ("/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/bin/nvidia-smi")
 _FIELDS: Final = "pci.bus_id,uuid,name,compute_cap,driver_version,memory.total"
 _MIB: Final = 1 << 20
+_LAST_MOMENT: Final = 1.0
 _TIMEOUT: Final = 5.0
 """Seconds. A driver that initialises its GPUs for this takes two or three."""
 
@@ -145,7 +147,11 @@ def _output(argv: list[str], timeout: float) -> str:
     try:
         output, _ = tool.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        # Not waited for: in a call to a driver that hangs it does not even end when it is killed.
         tool.kill()
+        # In a call to a driver that hangs it does not end even now, and nobody waits for that.
+        with suppress(subprocess.TimeoutExpired):
+            tool.wait(_LAST_MOMENT)
+        if tool.stdout:
+            tool.stdout.close()
         return ""
     return output.decode("utf-8", "replace") if tool.returncode == 0 else ""

@@ -54,7 +54,7 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
             block = block.merged_with(block.arch[key])
             lines.append(f"arch override: '{key}', for this host's {arch}")
         else:
-            found = f"for {arch}" if arch else "as no GPU architecture is known"
+            found = f"for {arch}" if arch else f"as no architecture for {accelerator} is known"
             lines.append(f"arch override: none {found}, of: {_names(block.arch)}")
     return Selection(
         block=block,
