@@ -62,7 +62,12 @@ def show_host(
 def _write(path: Path, document: dict[str, Any]) -> None:
     import json
 
-    path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    from lemonpod.errors import ConfigError
+
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
     typer.echo(f"wrote {path}", err=True)
 
 

@@ -14,7 +14,7 @@ from lemonpod.host.drm import Minors, render_path
 from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.kfd import KfdNode, arch_name
 from lemonpod.host.numbers import decimal, hexadecimal, size
-from lemonpod.host.pci import AMD, Function
+from lemonpod.host.pci import AMD, Function, is_suspended
 from lemonpod.host.tree import Tree
 
 DRIVER: Final = "amdgpu"
@@ -138,7 +138,7 @@ def _gpu(
         kfd_node=node.number if node else None,
         hip_index=node.hip_index if node else None,
         uuid=None if split else _uuid(tree, path, node),
-        suspended=(tree.read(f"{path}/power/runtime_status") or "").strip() == "suspended",
+        suspended=is_suspended(tree, function),
         ways=_ways(tree, render, node, barred),
     )
 

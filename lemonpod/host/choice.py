@@ -18,7 +18,6 @@ LOOKED_FOR: Final = (
     Accelerator.ROCM,
     Accelerator.VULKAN,
     Accelerator.GPU,
-    Accelerator.METAL,
     Accelerator.NPU,
 )
 """Of the accelerators, those whose absence is a fact."""

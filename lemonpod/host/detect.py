@@ -14,8 +14,14 @@ from lemonpod.host.tree import Folder, Tree
 
 _SYSTEMS: Final = {"linux": Os.LINUX, "darwin": Os.DARWIN, "win32": Os.WINDOWS}
 
-# Where GPUs and NPUs are that are on no PCI bus.
-_ELSEWHERE: Final = ("/sys/class/drm", "/sys/class/accel", "/sys/bus/platform/drivers/gk20a", "/dev/dxg")
+# Where GPUs and NPUs show themselves that no PCI bus does, as in a container without /sys.
+_ELSEWHERE: Final = (
+    "/sys/class/drm",
+    "/sys/class/accel",
+    "/sys/bus/platform/drivers/gk20a",
+    "/proc/driver/nvidia/gpus",
+    "/dev/dxg",
+)
 
 
 def detect(tree: Tree | None = None, *, system: str = sys.platform) -> HostFacts:

@@ -62,11 +62,14 @@ class Document:
 
 
 def open_tree(path: Path) -> Tree:
-    """The tree at `path`: a folder, or the JSON document of a capture. Raises ConfigError, OSError."""
+    """The tree at `path`: a folder, or the JSON document of a capture. Raises ConfigError."""
     if path.is_dir():
         return Folder(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_DOCUMENT + 1)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_DOCUMENT + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
     if len(data) > MAX_DOCUMENT:
         raise ConfigError(f"{path}: longer than {MAX_DOCUMENT >> 20} MiB, which no capture is")
     try:

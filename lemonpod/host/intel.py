@@ -12,7 +12,7 @@ from lemonpod.host.access import closed, here
 from lemonpod.host.drm import Minors, render_path
 from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.numbers import size
-from lemonpod.host.pci import INTEL, Function
+from lemonpod.host.pci import INTEL, Function, is_suspended
 from lemonpod.host.tree import Tree
 
 DRIVERS: Final = frozenset({"i915", "xe"})
@@ -40,7 +40,7 @@ def gpus(tree: Tree, functions: Iterable[Function], minors: Mapping[str, Minors]
                 memory_bytes=None if integrated else _memory(tree, function, has),
                 memory_kind=MemoryKind.UNIFIED if integrated else MemoryKind.DEDICATED,
                 integrated=integrated,
-                suspended=(tree.read(f"{function.path}/power/runtime_status") or "").strip() == "suspended",
+                suspended=is_suspended(tree, function),
                 ways=MappingProxyType({Accelerator.VULKAN: problem, Accelerator.GPU: problem}),
             )
         )

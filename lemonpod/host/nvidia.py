@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -18,7 +18,7 @@ from lemonpod.host.drm import Minors, render_path
 from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
 from lemonpod.host.numbers import decimal
 from lemonpod.host.nvidia_ids import compute_arch, is_integrated
-from lemonpod.host.pci import NVIDIA, Function
+from lemonpod.host.pci import NVIDIA, Function, address_of, is_suspended
 from lemonpod.host.tree import Tree
 
 DRIVER: Final = "nvidia"
@@ -52,36 +52,52 @@ def gpus(
     """Every GPU; `memory` is the machine's, which integrated ones compute in."""
     ours = [one for one in functions if is_gpu(one) and one.driver in (DRIVER, NOUVEAU)]
     told = {one.address: _information(tree, one.address) for one in ours if one.driver == DRIVER}
+    # Where a container hides /sys, the driver may still name its GPUs, though not what they are.
+    hidden = [name for name in tree.names(f"{_PROC}/gpus") if address_of(name) and name not in told]
+    told |= {address: _information(tree, address) for address in hidden}
     taken = {f"/dev/nvidia{one.index}" for one in told.values() if one.index is not None}
     found = []
     for function in ours:
-        arch = compute_arch(function.device)
-        integrated = is_integrated(arch)
         render = render_path(minors.get(function.path))
-        information = told.get(function.address)
-        found.append(
-            Gpu(
-                vendor=Vendor.NVIDIA,
-                driver=function.driver or "",
-                arch=arch,
-                arch_source="pci_table" if arch else None,
-                name=information.name if information else None,
-                pci_address=function.address,
-                pci_id=function.pci_id,
-                render_node=here(tree, render),
-                memory_bytes=memory if integrated else None,
-                memory_kind=_kind(integrated),
-                integrated=integrated,
-                uuid=information.uuid if information else None,
-                index=information.index if information else None,
-                driver_version=driver_version(tree) if information else None,
-                suspended=(tree.read(f"{function.path}/power/runtime_status") or "").strip() == "suspended",
-                ways=_ways(_closed(tree, information, taken), arch)
-                if information
-                else _ways_of_nouveau(tree, render),
-            )
+        gpu = replace(
+            _known_by_id(function, memory),
+            render_node=here(tree, render),
+            suspended=is_suspended(tree, function),
+            ways=_ways_of_nouveau(tree, render),
         )
+        found.append(gpu if function.driver == NOUVEAU else _told(tree, gpu, told[function.address], taken))
+    for address in hidden:
+        gpu = Gpu(vendor=Vendor.NVIDIA, driver=DRIVER, pci_address=address)
+        found.append(_told(tree, gpu, told[address], taken))
     return found
+
+
+def _known_by_id(function: Function, memory: int | None) -> Gpu:
+    arch = compute_arch(function.device)
+    integrated = is_integrated(arch)
+    return Gpu(
+        vendor=Vendor.NVIDIA,
+        driver=function.driver or "",
+        arch=arch,
+        arch_source="pci_table" if arch else None,
+        pci_address=function.address,
+        pci_id=function.pci_id,
+        memory_bytes=memory if integrated else None,
+        memory_kind=_kind(integrated),
+        integrated=integrated,
+    )
+
+
+def _told(tree: Tree, gpu: Gpu, information: _Information, taken: set[str]) -> Gpu:
+    """The GPU with what its driver says of it, and who may use it."""
+    return replace(
+        gpu,
+        name=information.name,
+        uuid=information.uuid,
+        index=information.index,
+        driver_version=driver_version(tree),
+        ways=_ways(_closed(tree, information, taken), gpu.arch),
+    )
 
 
 def driver_version(tree: Tree) -> str | None:

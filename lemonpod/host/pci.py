@@ -59,6 +59,11 @@ def driver_of(tree: Tree, device: str) -> str | None:
     return None if real is None else real.rpartition("/")[2] or None
 
 
+def is_suspended(tree: Tree, function: Function) -> bool:
+    """Whether the device sleeps; it is usable all the same, and wakes when it is used."""
+    return (tree.read(f"{function.path}/power/runtime_status") or "").strip() == "suspended"
+
+
 def address_of(device: str | None) -> str | None:
     """The PCI address of a device's folder, or None for what is on another bus."""
     name = "" if device is None else device.rpartition("/")[2]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lemonpod.cli.app import app
+from lemonpod.cli.app import app, run
 from lemonpod.host.capture import Recorder, captured
 from lemonpod.host.detect import detect
 from lemonpod.host.document import document, open_tree
@@ -157,3 +157,11 @@ def test_this_machine(tmp_path: Path) -> None:
     words = set(text.replace('"', " ").replace("/", " ").replace("\\n", " ").split())
     assert not words & (personal - {"root", ""})
     assert f"{uuid.getnode():012x}" not in text
+
+
+@pytest.mark.parametrize("option", ["--root", "--capture"])
+def test_a_place_that_is_none(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "none" / "machine.json"
+
+    assert run(["host", option, str(place)]) == 3
+    assert f"error: {place}: No such file or directory" in capsys.readouterr().err

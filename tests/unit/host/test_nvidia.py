@@ -141,3 +141,16 @@ def test_devices_of_nvidias_that_are_no_gpus() -> None:
 
     assert not facts.gpus
     assert not facts.passed_over
+
+
+def test_a_container_without_sys_in_which_the_driver_still_speaks() -> None:  # G07
+    own = machine("rtx4090-proc")
+    for part in ("files", "links"):
+        own[part] = {path: text for path, text in own[part].items() if not path.startswith("/sys/")}
+
+    facts = facts_of(own)
+
+    gpu = only(facts)
+    assert (gpu.name, gpu.pci_address, gpu.index) == ("NVIDIA GeForce RTX 4090", "0000:01:00.0", 0)
+    assert (gpu.arch, gpu.memory_kind, gpu.driver_version) == (None, "unknown", "570.195.03")
+    assert facts.accelerators == ("vulkan", "gpu", "cpu")  # and CUDA where its tool says the rest
