@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,16 +13,18 @@ from aiohttp import web
 
 from lemonpod.contract.bases import base_problem
 from lemonpod.contract.manifest import Block, CustomOption, Manifest
+from lemonpod.contract.templates import tokens_of
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator, Mode, SlotPolicy, modes_of
 from lemonpod.discovery.catalog import Catalog, Descriptor, Rejected, Scope
 from lemonpod.errors import LaunchError, PlatformNotSupportedError, Problem
 from lemonpod.gateway import keys
+from lemonpod.gateway.machine_api import describe_machine
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.bases.base import Base
 from lemonpod.launch.bases.table import BASES, BUILTIN_MANIFESTS
 from lemonpod.launch.installed import artifact_of
-from lemonpod.launch.select import select_block
+from lemonpod.launch.select import Selection, match_arch, select_block
 from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
 _MODALITIES: Final = {
@@ -40,6 +43,16 @@ _BUILTIN_MESSAGE: Final = "lemonpod has no command line for it; a manifest can d
 _FIRST_ORDER: Final = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How it stands with a recipe: Lemonade's word for it, why it cannot run, what to do, what would run."""
+
+    state: str
+    message: str = ""
+    action: str = ""
+    block: Block | None = None
+
+
 async def system_info(request: web.Request) -> web.Response:
     """What Lemonade's clients ask for first."""
     inventory = request.app[keys.INVENTORY]
@@ -47,7 +60,7 @@ async def system_info(request: web.Request) -> web.Response:
     recipes = await asyncio.to_thread(_recipes, inventory, catalog)
     return web.json_response(
         {
-            **_machine(inventory.facts),
+            **describe_machine(await request.app[keys.MACHINE].facts()),
             "recipes": recipes,
             "rejected_manifests": [_rejected(rejected) for rejected in catalog.rejected],
             "unavailable_recipes": {},
@@ -69,31 +82,9 @@ def _recipes(inventory: Inventory, catalog: Catalog) -> dict[str, dict[str, Any]
     return recipes
 
 
-def _machine(facts: HostFacts) -> dict[str, Any]:
-    memory = "" if facts.memory_bytes is None else f"{facts.memory_bytes / (1 << 30):.2f} GB"
-    return {
-        "OS Version": facts.os_version or facts.os.value,
-        "Processor": facts.cpu_name or "",
-        "Physical Memory": memory,
-        "devices": {
-            "cpu": {
-                "name": facts.cpu_name or "",
-                "cores": facts.cpu_count,
-                "threads": facts.cpu_count,
-                "available": True,
-                "family": facts.machine,
-            },
-            # Graphics and neural processors are not looked for yet.
-            "amd_gpu": [],
-            "nvidia_gpu": [],
-            "amd_npu": {"name": "", "available": False, "family": ""},
-        },
-    }
-
-
 def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[str, Any]:
     manifest, facts = descriptor.manifest, inventory.facts
-    state, problem, action, block = _selected(manifest, inventory)
+    standing = _standing(manifest, inventory)
     modes = modes_of(manifest.capabilities)
     return {
         "display_name": manifest.display_name,
@@ -109,10 +100,10 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
         "backends": {
             manifest.recipe: {
                 "devices": sorted(manifest.platforms.get(facts.os, {})),
-                "state": state,
-                "message": problem,
-                "action": action,
-                "by_cli": _by_cli(block, inventory.container_driver),
+                "state": standing.state,
+                "message": standing.message,
+                "action": standing.action,
+                "by_cli": _by_cli(standing.block, inventory.container_driver),
                 "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
             }
         },
@@ -128,20 +119,40 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
     }
 
 
-def _selected(manifest: Manifest, inventory: Inventory) -> tuple[str, str, str, Block | None]:
-    """Whether the recipe can run here, why not and what to do, and the block that would."""
+def _standing(manifest: Manifest, inventory: Inventory) -> _Standing:
+    """Whether a model of the recipe can run here; looks for the program of a variant."""
+    if manifest.variant_of and (problem := base_problem(manifest.variant_of, external=False)):
+        return _Standing("unsupported", problem)
+    facts, not_installed = inventory.facts, None
     try:
-        if manifest.variant_of is None:
-            return "installed", "", "", select_block(manifest, inventory.facts, None).block
-        return "installed", "", "", inventory.program_of(manifest)[0].block
+        selection = select_block(manifest, facts, None)
+        if manifest.variant_of is not None:
+            selection = inventory.program_of(manifest)[0]
     except PlatformNotSupportedError as error:
-        return "unsupported", str(error), "", None
+        return _Standing("unsupported", str(error))
     except LaunchError as error:
-        if base_problem(manifest.variant_of or "", external=False):
-            return "unsupported", error.message, "", None
-        block = select_block(manifest, inventory.facts, None).block
-        state = "installable" if artifact_of(manifest, block) else "action_required"
-        return state, error.message, error.hint or "", None
+        not_installed = error
+    if (lacking := _lacking(manifest, selection, facts)) is not None:
+        return lacking
+    if not_installed is None:
+        return _Standing("installed", block=selection.block)
+    state = "installable" if artifact_of(manifest, selection.block) else "action_required"
+    return _Standing(state, not_installed.message, not_installed.hint or "", selection.block)
+
+
+def _lacking(manifest: Manifest, selection: Selection, facts: HostFacts) -> _Standing | None:
+    """The fact of this host that keeps the recipe from running, if there is one."""
+    block, accelerator = selection.block, selection.accelerator
+    if selection.lacks is not None:
+        # A GPU that is there and not open to this user is somebody's to open.
+        there = any(accelerator in gpu.ways for gpu in facts.gpus)
+        message = f"{accelerator} does not work here: {selection.lacks}"
+        return _Standing("action_required" if there else "unsupported", message, block=block)
+    if "arch_alias" in tokens_of(block) and match_arch(manifest.arch_aliases, selection.arch) is None:
+        arch = selection.arch or "no GPU architecture that is known"
+        message = f"no entry of arch_aliases is for this host, which has {arch}"
+        return _Standing("unsupported", message, block=block)
+    return None
 
 
 def _by_cli(block: Block | None, driving: ContainerDriving) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lemonpod.contract.manifest import Manifest
 from lemonpod.errors import InstallError
@@ -47,9 +47,7 @@ def choose(
             f"manifest publishes per-platform artifacts; pick one with --accelerator ({_names(fetching)})",
             hint=f"a model that names no device would be run here as: {launched}",
         )
-    if arch is not None:
-        facts = replace(facts, rocm_arch=arch, cuda_arch=arch)
-    selection = select_block(manifest, facts, accelerator)
+    selection = select_block(manifest, facts, accelerator, arch=arch)
     artifact = artifact_of(manifest, selection.block)
     if artifact is None and selection.accelerator in fetching:
         keys = [key for key, _ in fetching[selection.accelerator] if key is not None]

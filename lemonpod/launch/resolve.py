@@ -31,7 +31,7 @@ from lemonpod.launch.plan import (
 )
 from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
-from lemonpod.launch.select import select_block
+from lemonpod.launch.select import Selection, select_block
 from lemonpod.launch.started import implied_stop, started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
@@ -108,7 +108,7 @@ def _passthrough(request: LaunchRequest, mode: Mode | None) -> Command:
     block = selection.block
     if block.command is None or block.args is None:
         raise LaunchError(f"{selection.path} must set 'command' and 'args'")
-    render = _renderer(request, options, block)
+    render = _renderer(request, options, selection)
     with within("command"):
         command = render.text(block.command)
         if not command:
@@ -127,14 +127,14 @@ def _passthrough(request: LaunchRequest, mode: Mode | None) -> Command:
     )
 
 
-def _renderer(request: LaunchRequest, options: Options, block: Block) -> Renderer:
+def _renderer(request: LaunchRequest, options: Options, selection: Selection) -> Renderer:
     with within("command"):
         custom = tuple(arg for option in options.args for arg in split_args(option.value))
-        check_reserved(custom, {*request.manifest.reserved_args, *(block.reserved_args or ())})
+        check_reserved(custom, {*request.manifest.reserved_args, *(selection.block.reserved_args or ())})
         for arg in custom:
             check_passable(arg)
     return Renderer(
-        tokens=TokenValues(request=request, options=options),
+        tokens=TokenValues(request=request, options=options, accelerator=selection.accelerator),
         custom_args=custom,
         custom_origin=" + ".join(option.origin for option in options.args) or "not set",
     )

@@ -10,6 +10,7 @@ from typing import Final
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.errors import PlatformNotSupportedError
+from lemonpod.host.choice import missing
 from lemonpod.host.facts import HostFacts
 
 _OWN_NAMES: Final = frozenset({Accelerator.CPU, Accelerator.NPU})
@@ -22,9 +23,13 @@ class Selection:
     block: Block
     path: str
     accelerator: Accelerator
-    lines: tuple[str, ...]
-    override: str | None = None
+    arch: str | None
+    """The GPU architecture that overrides and aliases are looked up by."""
+    lacks: str | None
+    """The fact that is missing for the accelerator, where it was chosen though this host lacks it."""
+    override: str | None
     """The key of the arch override in it."""
+    lines: tuple[str, ...]
 
     @property
     def device(self) -> str:
@@ -32,8 +37,13 @@ class Selection:
         return self.accelerator.value if self.accelerator in _OWN_NAMES else Accelerator.GPU.value
 
 
-def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Selection:
-    """The block for this host; `device` is what the model's options ask for, in lower case."""
+def select_block(
+    manifest: Manifest, facts: HostFacts, device: str | None, *, arch: str | None = None
+) -> Selection:
+    """The block for this host; `device` is what the model's options ask for, in lower case.
+
+    `arch` is said by hand, and holds instead of what is known of this host.
+    """
     blocks = manifest.platforms.get(facts.os)
     if not blocks:
         raise PlatformNotSupportedError(
@@ -42,22 +52,25 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         )
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
-    block = blocks[accelerator]
-    key = None
+    if lacks := missing(facts, accelerator):
+        lines.append(f"{accelerator} is not known to work here: {lacks}")
+    block, arch, key = blocks[accelerator], arch or facts.arch_of(accelerator), None
     if block.arch:
-        key = match_arch(block.arch, facts.arch)
+        key = match_arch(block.arch, arch)
         if key is not None:
             block = block.merged_with(block.arch[key])
-            lines.append(f"arch override: '{key}', for this host's {facts.arch}")
+            lines.append(f"arch override: '{key}', for this host's {arch}")
         else:
-            found = f"for {facts.arch}" if facts.arch else "as no GPU architecture is known"
+            found = f"for {arch}" if arch else f"as no architecture for {accelerator} is known"
             lines.append(f"arch override: none {found}, of: {_names(block.arch)}")
     return Selection(
         block=block,
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
-        lines=tuple(lines),
+        arch=arch,
+        lacks=lacks,
         override=key,
+        lines=tuple(lines),
     )
 
 

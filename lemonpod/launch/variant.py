@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.bases import base_problem
-from lemonpod.contract.manifest import Block, HealthProbe
+from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.tokens import Template, Token
 from lemonpod.contract.vocabulary import Accelerator, Mode, Os
 from lemonpod.errors import LaunchError
@@ -46,7 +46,7 @@ def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) ->
     request = in_common_words(request, base, selection.accelerator)
     options = effective_options(request)
     block = selection.block
-    render = _renderer(request, options, block, str(found.path))
+    render = _renderer(request, options, selection, str(found.path))
     extra = block.argv_extra or ()
     placed = any(template.only_token == CUSTOM_ARGS for template in extra)
     start = _start(request, mode, selection, render, appends_custom_args=not placed)
@@ -100,14 +100,16 @@ def select_program(request: LaunchRequest, base: Base) -> tuple[Selection, Found
     return selection, found[selection.accelerator]
 
 
-def _renderer(request: LaunchRequest, options: Options, block: Block, executable: str) -> Renderer:
+def _renderer(request: LaunchRequest, options: Options, selection: Selection, executable: str) -> Renderer:
     with within("command"):
         custom = tuple(arg for option in options.args for arg in split_args(option.value))
-        check_reserved(custom, {*request.manifest.reserved_args, *(block.reserved_args or ())})
+        check_reserved(custom, {*request.manifest.reserved_args, *(selection.block.reserved_args or ())})
         for arg in custom:
             check_passable(arg)
     return Renderer(
-        tokens=TokenValues(request=request, options=options, command=executable),
+        tokens=TokenValues(
+            request=request, options=options, accelerator=selection.accelerator, command=executable
+        ),
         custom_args=custom,
         custom_origin=" + ".join(option.origin for option in options.args) or "not set",
     )
