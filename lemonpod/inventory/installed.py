@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from lemonpod.errors import ConfigError, InstallError
+from lemonpod.errors import ConfigError
 from lemonpod.launch.installed import RECEIPT, Install, Installs, parse_receipt
 from lemonpod.models.json_file import parse_object, read_bytes
 
@@ -31,9 +31,9 @@ def find_installs(folder: Path) -> Installs:
         path = folder / name / RECEIPT
         try:
             if (data := read_bytes(path)) is None:
-                raise InstallError("is missing")
+                raise ConfigError("is missing")
             receipt = parse_receipt(parse_object(data))
-        except (ConfigError, InstallError) as error:
+        except ConfigError as error:
             problems.append(f"{path} {error.message}")
             continue
         installs.append(Install(number=int(match[1]), folder=folder / name, receipt=receipt))

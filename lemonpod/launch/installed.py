@@ -16,7 +16,7 @@ from typing import Final
 
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import JsonValue, Os, VersionPolicy
-from lemonpod.errors import InstallError, NotInstalledError
+from lemonpod.errors import ConfigError, NotInstalledError
 from lemonpod.launch.select import Selection
 
 FOLDER: Final = "external"
@@ -131,15 +131,15 @@ def receipt_as_json(receipt: Receipt) -> dict[str, JsonValue]:
 
 
 def parse_receipt(document: Mapping[str, JsonValue]) -> Receipt:
-    """The receipt that a document is; raises InstallError for anything that we did not write."""
+    """The receipt that a document is; raises ConfigError for anything that we did not write."""
     source, sha256, binaries = (document.get(name) for name in ("source", "sha256", "binaries"))
     if document.get("format") != 1 or not isinstance(source, str) or not isinstance(sha256, str):
-        raise InstallError("is no receipt of this version of lemonpod")
+        raise ConfigError("is no receipt of this version of lemonpod")
     if not isinstance(binaries, dict):
-        raise InstallError("tells of no executables")
+        raise ConfigError("tells of no executables")
     places = {name: place for name, place in binaries.items() if isinstance(place, str) and _inside(place)}
     if places.keys() != binaries.keys():
-        raise InstallError("names an executable outside of its folder")
+        raise ConfigError("names an executable outside of its folder")
     return Receipt(source=source, sha256=sha256, binaries=MappingProxyType(places))
 
 

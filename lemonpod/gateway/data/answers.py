@@ -1,5 +1,4 @@
-"""How an engine's answer reaches the client: events as they come, JSON with the right name, errors in one
-shape, and everything else byte for byte."""
+"""How an engine's answer reaches the client: events as they come, JSON renamed, errors in one shape, bytes."""
 
 from __future__ import annotations
 
