@@ -75,14 +75,31 @@ def zeros_zip(*, gigabytes: int, files: int, claimed: int) -> bytes:
 
 
 def many_entries(count: int) -> bytes:
-    """A tar.gz of so many empty files, whose names repeat in no way that matters before the limit."""
+    """A tar.gz of so many empty files, each with a name of its own."""
     file = io.BytesIO()
+    header = bytearray(tarfile.TarInfo("f0000000").tobuf(tarfile.USTAR_FORMAT))
+    digits, checksum = slice(1, 8), slice(148, 156)
+    rest = sum(header) - sum(header[digits]) - sum(header[checksum]) + 8 * ord(" ")
     with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as packed:
         for number in range(count):
-            info = tarfile.TarInfo(f"f{number}")
-            packed.write(info.tobuf(tarfile.USTAR_FORMAT))
+            header[digits] = b"%07d" % number
+            header[checksum] = b"%06o\0 " % (rest + sum(header[digits]))
+            packed.write(header)
         packed.write(bytes(1024))
     return file.getvalue()
+
+
+def many_listed(count: int, *, zip64: bool) -> bytes:
+    """A zip whose list has so many entries, of which its end names one."""
+    local = b"PK\3\4" + bytes(26)
+    listed = b"".join(
+        b"PK\1\2" + bytes(24) + struct.pack("<H", 7) + bytes(16) + b"%07d" % number for number in range(count)
+    )
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 0 if zip64 else len(listed), len(local), 0)
+    if zip64:
+        record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, len(listed), len(local))
+        end = record + struct.pack("<4sLQL", b"PK\6\7", 0, len(local) + len(listed), 1) + end
+    return local + listed + end
 
 
 LINK = stat.S_IFLNK | 0o777

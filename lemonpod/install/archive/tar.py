@@ -14,6 +14,8 @@ from lemonpod.install.archive.tree import Tree, shown
 _BLOCK: Final = tarfile.BLOCKSIZE
 _LARGEST_READ: Final = 1 << 18
 """Of a name or of attributes, which tarfile reads into memory at once."""
+_LONGEST_TAIL: Final = 16 << 20
+"""Tapes are filled up to a whole record, which the largest make of some MiB."""
 _UNWANTED: Final = {
     tarfile.CHRTYPE: "a device",
     tarfile.BLKTYPE: "a device",
@@ -31,8 +33,10 @@ def unpack_tar(stream: IO[bytes], tree: Tree, budget: Budget, root: Path) -> Non
             tar.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
     if reader.last.strip(b"\0") or len(reader.last) < _BLOCK:
         raise tarfile.ReadError("it has no end")
-    while reader.read(_LARGEST_READ):
-        pass  # to the end, where a packed stream has its checksum
+    end = reader.tell()
+    while reader.read(_LARGEST_READ):  # to the end, where a packed stream has its checksum
+        if reader.tell() - end > _LONGEST_TAIL:
+            raise ArchiveError(f"goes on for more than {_LONGEST_TAIL >> 20} MiB behind its end")
 
 
 def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree, budget: Budget, root: Path) -> None:
@@ -42,8 +46,10 @@ def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree, budget: Budg
     if member.isdir():
         tree.folder(name)
     elif member.issym():
+        _look_again(member, root)
         tree.link(name, member.linkname)
     elif member.islnk():
+        _look_again(member, root)
         tree.hard_link(name, member.linkname)
     elif member.isreg() and not member.issparse():
         budget.check(member.size)
@@ -53,11 +59,10 @@ def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, tree: Tree, budget: Budg
     else:
         what = "a sparse file" if member.issparse() else _UNWANTED.get(member.type, "of an unknown kind")
         raise ArchiveError(f"'{shown(name)}' is {what}")
-    _look_again(member, root)
 
 
 def _look_again(member: tarfile.TarInfo, root: Path) -> None:
-    """Python's own opinion, as a second line behind ours; older patch releases of 3.11 have none."""
+    """Python's own opinion of a link, beside ours; older patch releases of 3.11 have none."""
     if hasattr(tarfile, "data_filter"):
         try:
             tarfile.data_filter(member, str(root))

@@ -1,20 +1,19 @@
-"""zip: its list is looked at before it is believed, for Python reads all of it at once."""
+"""zip: its list is looked at before it is taken apart, for Python makes objects of all of it at once."""
 
 from __future__ import annotations
 
 import stat
-import struct
 import zipfile
-from typing import IO, Final
+from typing import IO, Final, cast
 
 from lemonpod.errors import ArchiveError
 from lemonpod.install.archive.limits import ENTRIES, Budget
 from lemonpod.install.archive.tree import Tree, shown
 
-_END: Final = struct.Struct("<4s4H2LH")
-_MARK: Final = b"PK\5\6"
-_LONGEST_COMMENT: Final = 0xFFFF
+_ENTRY: Final = b"PK\1\2"
+"""What each entry of the list begins with."""
 _LARGEST_LIST: Final = 32 << 20
+"""Of so many entries, with names of several hundred bytes."""
 _LONGEST_TARGET: Final = 4096
 _UNIX: Final = 3
 _ENCRYPTED: Final = 1
@@ -22,10 +21,7 @@ _ENCRYPTED: Final = 1
 
 def unpack_zip(file: IO[bytes], tree: Tree, budget: Budget) -> None:
     """Unpack the zip file; raises ArchiveError, and what zipfile raises for damage."""
-    _check_list(file)
-    with zipfile.ZipFile(file) as archive:
-        if len(archive.filelist) > ENTRIES:
-            raise ArchiveError(f"holds more than {ENTRIES} entries")
+    with zipfile.ZipFile(cast(IO[bytes], _Watched(file))) as archive:
         for info in archive.filelist:
             _add(archive, info, tree, budget)
 
@@ -52,18 +48,22 @@ def _add(archive: zipfile.ZipFile, info: zipfile.ZipInfo, tree: Tree, budget: Bu
             tree.file(name, _Counted(content, budget), executable=bool(mode & 0o111))
 
 
-def _check_list(file: IO[bytes]) -> None:
-    """Refuse what would take much memory before it is read; zipfile believes the size alone."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _LONGEST_COMMENT - _END.size))
-    tail = file.read()
-    place = tail.rfind(_MARK)
-    if place < 0 or len(tail) - place < _END.size:
-        raise zipfile.BadZipFile("it has no end")
-    *_, entries, length, _, _ = _END.unpack_from(tail, place)
-    if entries == 0xFFFF or length > _LARGEST_LIST:
-        raise ArchiveError("holds too many entries")
-    file.seek(0)
+class _Watched:
+    """The file as zipfile reads it: the list comes in one piece, whatever is said of its length and entries."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_LIST:
+            raise ArchiveError(f"holds a list of {size} bytes, more than {ENTRIES} entries need")
+        data = self._file.read(_LARGEST_LIST if size < 0 else size)
+        if data.count(_ENTRY) > ENTRIES:
+            raise ArchiveError(f"holds more than {ENTRIES} entries")
+        return data
 
 
 class _Counted:
