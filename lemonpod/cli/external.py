@@ -55,6 +55,7 @@ def install_external(
     choice = choose(
         descriptor.manifest,
         facts,
+        device=inventory.device_of(descriptor.manifest),
         accelerator=accelerator.lower() if accelerator else None,
         arch=arch,
     )

@@ -123,21 +123,22 @@ def _standing(manifest: Manifest, inventory: Inventory) -> _Standing:
     """Whether a model of the recipe can run here; looks for the program of a variant."""
     if manifest.variant_of and (problem := base_problem(manifest.variant_of, external=False)):
         return _Standing("unsupported", problem)
-    facts, not_installed = inventory.facts, None
+    facts = inventory.facts
     try:
-        selection = select_block(manifest, facts, None)
-        if manifest.variant_of is not None:
-            selection = inventory.program_of(manifest)[0]
+        selection = select_block(manifest, facts, inventory.device_of(manifest))
     except PlatformNotSupportedError as error:
         return _Standing("unsupported", str(error))
-    except LaunchError as error:
-        not_installed = error
+    except LaunchError as error:  # an option of config.json
+        return _Standing("action_required", error.message, error.hint or "")
     if (lacking := _lacking(manifest, selection, facts)) is not None:
         return lacking
-    if not_installed is None:
-        return _Standing("installed", block=selection.block)
-    state = "installable" if artifact_of(manifest, selection.block) else "action_required"
-    return _Standing(state, not_installed.message, not_installed.hint or "", selection.block)
+    if manifest.variant_of is not None:
+        try:
+            inventory.program_of(manifest)
+        except LaunchError as error:
+            state = "installable" if artifact_of(manifest, selection.block) else "action_required"
+            return _Standing(state, error.message, error.hint or "", selection.block)
+    return _Standing("installed", block=selection.block)
 
 
 def _lacking(manifest: Manifest, selection: Selection, facts: HostFacts) -> _Standing | None:

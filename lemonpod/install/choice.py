@@ -28,10 +28,16 @@ class Choice:
 
 
 def choose(
-    manifest: Manifest, facts: HostFacts, *, accelerator: str | None = None, arch: str | None = None
+    manifest: Manifest,
+    facts: HostFacts,
+    *,
+    device: str | None = None,
+    accelerator: str | None = None,
+    arch: str | None = None,
 ) -> Choice:
     """The artifact for this host; `accelerator` and `arch` say what it is for where several are possible.
 
+    `device` is what a model is run on that names none, if options of the recipe say it.
     Raises InstallError that names the possible ones, or PlatformNotSupportedError.
     """
     blocks = manifest.platforms.get(facts.os, {})
@@ -42,12 +48,12 @@ def choose(
             f"no platform block for accelerator '{accelerator}'", hint=f"it has {_names(blocks)}"
         )
     if accelerator is None and len(set(fetching.values())) > 1:
-        launched = select_block(manifest, facts, None).accelerator
+        launched = select_block(manifest, facts, device).accelerator
         raise InstallError(
             f"manifest publishes per-platform artifacts; pick one with --accelerator ({_names(fetching)})",
             hint=f"a model that names no device would be run here as: {launched}",
         )
-    selection = select_block(manifest, facts, accelerator, arch=arch)
+    selection = select_block(manifest, facts, accelerator or device, arch=arch)
     artifact = artifact_of(manifest, selection.block)
     if artifact is None and selection.accelerator in fetching:
         keys = [key for key, _ in fetching[selection.accelerator] if key is not None]

@@ -54,11 +54,13 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(stage: Path, folder: Path, receipt: Receipt) -> Install:
-    """Make what is staged an install, the newest, in one step."""
+    """Make what is staged an install, the newest, in one step, which also a power failure leaves whole."""
     (stage / RECEIPT).write_text(json.dumps(receipt_as_json(receipt), indent=2) + "\n")
     number = max(_numbered(folder).values(), default=0) + 1
     final = folder / f"{number:04}-{receipt.sha256.removeprefix('sha256:')[:12]}"
+    _write_through(stage)
     stage.rename(final)
+    _synced(folder)
     return Install(number=number, folder=final, receipt=receipt)
 
 
@@ -137,6 +139,23 @@ def _own(folder: Path) -> int:
                 f"another command installs or removes this recipe right now, in {folder}",
                 hint="wait until it has ended",
             ) from error
+
+
+def _write_through(folder: Path) -> None:
+    """Have the folder on the disk: else its new name may be there before what its files hold."""
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            if not path.is_symlink():
+                _synced(path)
+        _synced(Path(parent))
+
+
+def _synced(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _clear(path: Path) -> None:

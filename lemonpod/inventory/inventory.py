@@ -36,7 +36,7 @@ from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
 from lemonpod.launch.select import Selection
 from lemonpod.launch.started import ContainerDriving
-from lemonpod.launch.variant import base_of, select_program
+from lemonpod.launch.variant import base_of, device_of, select_program
 from lemonpod.models.entry import CheckpointFile, ModelEntry
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
@@ -182,16 +182,11 @@ class Inventory:
         Blocks. Raises LaunchError where there is none.
         """
         base = base_of(manifest.variant_of or manifest.recipe)
-        nothing: Mapping[str, JsonValue] = MappingProxyType({})
-        entry = ModelEntry(
-            id="",
-            recipe=manifest.recipe,
-            checkpoints={},
-            labels=(),
-            recipe_options=nothing,
-            saved_options=nothing,
-        )
-        return select_program(self._request(manifest, entry, {}, nothing, 0), base)
+        return select_program(self._request(manifest, _asking_nothing(manifest), {}, {}, 0), base)
+
+    def device_of(self, manifest: Manifest) -> str | None:
+        """The device that a model of the recipe is run on which asks for nothing, if the options name one."""
+        return device_of(self._request(manifest, _asking_nothing(manifest), {}, {}, 0))
 
     def _request(
         self,
@@ -239,6 +234,12 @@ class Inventory:
         async with self._one_waiter:
             if self._seen <= called:
                 await asyncio.to_thread(self.refresh)
+
+
+def _asking_nothing(manifest: Manifest) -> ModelEntry:
+    return ModelEntry(
+        id="", recipe=manifest.recipe, checkpoints={}, labels=(), recipe_options={}, saved_options={}
+    )
 
 
 def _unknown(name: str, models: Models) -> ModelNotFoundError:

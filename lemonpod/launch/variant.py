@@ -86,10 +86,18 @@ def command_of_variant(request: LaunchRequest, base: Base, mode: Mode | None) ->
     )
 
 
+def device_of(request: LaunchRequest) -> str | None:
+    """What the options say to run on, as blocks are named."""
+    base = BASES.get(request.manifest.variant_of or "")
+    if base is None:
+        return effective_options(request).device
+    return asked_accelerator(effective_options(in_common_words(request, base)))
+
+
 def select_program(request: LaunchRequest, base: Base) -> tuple[Selection, Found]:
     """The block, and the program for it. Of a built-in backend there are only blocks that have one."""
     manifest, facts = request.manifest, request.facts
-    asked = asked_accelerator(effective_options(in_common_words(request, base)))
+    asked = device_of(request)
     if not is_builtin(manifest):
         selection = select_block(manifest, facts, asked)
         return selection, program_of_variant(request, selection)

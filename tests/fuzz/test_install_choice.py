@@ -57,7 +57,7 @@ hosts = st.builds(
 
 
 @st.composite
-def manifests(draw: st.DrawFn) -> Manifest:
+def documents(draw: st.DrawFn) -> dict[str, Any]:
     document: dict[str, Any] = make_document(
         variant_of="llamacpp",
         platforms={"linux": draw(st.dictionaries(ACCELERATORS, blocks, min_size=1, max_size=3))},
@@ -66,7 +66,10 @@ def manifests(draw: st.DrawFn) -> Manifest:
     )
     if any("source" in level for level in _levels(document)):
         document.setdefault("sha256", f"sha256:{'0' * 64}")  # else some of it would have none
-    return parse_manifest(document)
+    return document
+
+
+manifests = documents().map(parse_manifest)
 
 
 def _levels(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -107,7 +110,7 @@ def chosen(manifest: Manifest, facts: HostFacts, **said: str | None) -> Choice |
 
 
 @settings(deadline=None, max_examples=300)
-@given(manifests(), hosts, st.none() | ACCELERATORS)
+@given(manifests, hosts, st.none() | ACCELERATORS)
 def test_installed_is_what_is_launched(
     manifest: Manifest, facts: HostFacts, accelerator: Accelerator | None
 ) -> None:
@@ -137,7 +140,7 @@ def test_installed_is_what_is_launched(
 
 
 @settings(deadline=None, max_examples=200)
-@given(manifests(), hosts, ACCELERATORS, st.sampled_from(ARCHS))
+@given(manifests, hosts, ACCELERATORS, st.sampled_from(ARCHS))
 def test_what_is_said_by_hand_is_what_such_a_host_launches(
     manifest: Manifest, facts: HostFacts, accelerator: Accelerator, arch: str
 ) -> None:
@@ -151,7 +154,7 @@ def test_what_is_said_by_hand_is_what_such_a_host_launches(
 
 
 @settings(deadline=None, max_examples=200)
-@given(manifests(), hosts)
+@given(manifests, hosts)
 def test_nothing_else_is_launched_than_what_is_named(manifest: Manifest, facts: HostFacts) -> None:
     """With another artifact alone a launch fails, and names a command that mends it."""
     selection = select_block(manifest, facts, None)

@@ -1,4 +1,4 @@
-"""How an engine's answer reaches the client: events as they come, JSON renamed, errors in one shape, bytes."""
+"""How an engine's answer reaches the client: events as they come, JSON renamed, errors in one shape."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _add(archive: zipfile.ZipFile, info: zipfile.ZipInfo, tree: Tree, budget: Bu
 
 
 class _Watched:
-    """The file as zipfile reads it: the list comes in one piece, whatever is said of its length and entries."""
+    """The file as zipfile reads it: its list comes in one piece, whatever is said of it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

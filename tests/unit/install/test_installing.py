@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from lemonpod.install import place
 from lemonpod.install.installing import same_digest
 from lemonpod.inventory.installed import find_installs
 from lemonpod.launch.installed import Artifact, Receipt
-from tests.archives import SCRIPT, member, tar, tar_of
+from tests.archives import SCRIPT, many_entries, many_listed, member, tar, tar_of, zeros_gz
 from tests.https_site import Site
 from tests.unit.install.recipes import digest, parsed, run
+from tests.unit.install.test_unpack import HOSTILE
 
 SLEEPER = b"#!/bin/sh\nexec sleep 600\n"
 
@@ -116,6 +118,44 @@ def test_nothing_is_left_of_a_refused_first_one(site: Site, cache: Path, folder:
         run(parsed(site.add("/a.tar.gz", tar([member("/etc/x")])), None), cache)
 
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "ten gigabytes", "a million entries", "a million listed"])
+def test_nothing_is_left_of_any_hostile_one(
+    site: Site, tmp_path: Path, cache: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fetched and pinned as its author meant it; not even the download stays."""
+    monkeypatch.setattr("lemonpod.install.archive.tree.ENTRIES", 1000)
+    made: dict[str, Callable[[], bytes]] = {
+        "ten gigabytes": lambda: zeros_gz(10),
+        "a million entries": lambda: many_entries(1_000_000),
+        "a million listed": lambda: many_listed(1_000_000, zip64=True),
+    }
+    content = made[name]() if name in made else tar([member("server", SCRIPT), *HOSTILE[name]])
+    with pytest.raises(ArchiveError):
+        run(parsed(site.add("/a", content), digest(content)), cache)
+
+    assert not folder.exists()
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
+def test_all_of_it_is_on_the_disk_before_it_appears(
+    site: Site, cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def fsync(descriptor: int, real: Callable[[int], None] = os.fsync) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), folder))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    content = tar([member("x/server", SCRIPT), member("link", type=tarfile.SYMTYPE, linkname="x/server")])
+    run(parsed(site.add("/a.tar.gz", content), digest(content)), cache)
+
+    stage = ".new-install"
+    files = {f"{stage}{name}" for name in ("", "/receipt.json", "/files", "/files/x", "/files/x/server")}
+    assert set(synced[:-1]) == files
+    assert synced[-1] == "."
 
 
 def test_no_binary(site: Site, cache: Path, folder: Path) -> None:

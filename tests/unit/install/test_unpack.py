@@ -17,7 +17,18 @@ import pytest
 from lemonpod.errors import ArchiveError
 from lemonpod.install.archive import limits
 from lemonpod.install.archive.unpack import unpack
-from tests.archives import LINK, SCRIPT, many_entries, many_listed, member, tar, tar_of, zeros_gz, zeros_zip, zip_of
+from tests.archives import (
+    LINK,
+    SCRIPT,
+    many_entries,
+    many_listed,
+    member,
+    tar,
+    tar_of,
+    zeros_gz,
+    zeros_zip,
+    zip_of,
+)
 
 
 def run(tmp_path: Path, content: bytes, name: str, *binaries: str, pinned: bool = True) -> dict[str, str]:
@@ -242,8 +253,8 @@ def test_a_million_entries_in_a_tar(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("zip64", [True, False])
 def test_a_million_entries_in_a_zip(tmp_path: Path, *, zip64: bool) -> None:
-    """Whatever the end says of their count: Python believes the length alone, so the list itself is counted."""
-    with pytest.raises(ArchiveError, match="holds more than 50000 entries|holds a list of"):
+    """Whatever its end says: Python believes the length alone, so the list itself is counted."""
+    with pytest.raises(ArchiveError, match=r"holds more than 50000 entries|holds a list of"):
         run(tmp_path, many_listed(1_000_000 if zip64 else 60_000, zip64=zip64), "a.zip")
     assert not list((tmp_path / "root").iterdir())
 
