@@ -19,9 +19,19 @@ def visible_devices(facts: HostFacts) -> Mapping[str, str]:
     rocm = rocm_gpu(facts.gpus)
     if rocm and rocm.offers(Accelerator.ROCM) and rocm.hip_index is not None:
         values["hip_visible_devices"] = values["rocr_visible_devices"] = str(rocm.hip_index)
-    cuda = cuda_gpu(facts.gpus)
-    usable = [gpu for gpu in facts.gpus if gpu.offers(Accelerator.CUDA)]
-    # CUDA counts the fastest first, which no file says; where all are alike any count will do.
-    if cuda and cuda.uuid and len({gpu.arch for gpu in usable}) > 1:
-        values["cuda_visible_devices"] = cuda.uuid
+    if of_one_kind := cuda_of_one_kind(facts):
+        values["cuda_visible_devices"] = of_one_kind[0]
     return values
+
+
+def cuda_of_one_kind(facts: HostFacts) -> tuple[str, ...]:
+    """The UUIDs of all GPUs that `{cuda_arch}` is of, on a host that has others too.
+
+    CUDA counts the fastest first, which no file says; where all are alike any count will do.
+    """
+    chosen = cuda_gpu(facts.gpus)
+    usable = [gpu for gpu in facts.gpus if gpu.offers(Accelerator.CUDA)]
+    if chosen is None or len({gpu.arch for gpu in usable}) < 2:
+        return ()
+    uuids = [gpu.uuid for gpu in usable if gpu.arch == chosen.arch]
+    return tuple(uuid for uuid in uuids if uuid) if all(uuids) else ()

@@ -20,6 +20,7 @@ from lemonpod.launch.bases.table import BASES, is_builtin
 from lemonpod.launch.bases.words import asked_accelerator, in_common_words, own_words
 from lemonpod.launch.command import Command, enable_args, other_templates, working_dir
 from lemonpod.launch.custom_args import check_reserved, split_args
+from lemonpod.launch.devices import cuda_of_one_kind
 from lemonpod.launch.options import Options, effective_options
 from lemonpod.launch.render import CUSTOM_ARGS, Renderer, within
 from lemonpod.launch.request import LaunchRequest
@@ -150,5 +151,6 @@ def _start(
         debug=settings.log_level in _DEBUG_LEVELS,
         rocm_libraries=tuple(map(str, request.programs.libraries(therock, rocm))) if rocm else (),
         inherited_libraries=request.env.get(LIBRARIES) or None,
+        cuda_of_one_kind=cuda_of_one_kind(facts),
         variables=frozenset({*request.env, *selection.block.env}),
     )

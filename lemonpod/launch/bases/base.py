@@ -16,7 +16,7 @@ from lemonpod.contract.manifest import CustomOption, HealthProbe
 from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.errors import ReservedArgError
 from lemonpod.launch.custom_args import as_text
-from lemonpod.launch.options import DEFAULT, Options
+from lemonpod.launch.options import Options
 from lemonpod.launch.plan import Dialect
 
 START_TIMEOUT: Final = 600.0
@@ -49,6 +49,8 @@ class Start:
     debug: bool
     rocm_libraries: tuple[str, ...]
     inherited_libraries: str | None
+    cuda_of_one_kind: tuple[str, ...]
+    """The GPUs to show to CUDA, on a host whose GPUs are of several architectures."""
     variables: frozenset[str]
     """The names that the server's environment or the manifest has a value for."""
 
@@ -139,13 +141,14 @@ def library_path(start: Start) -> dict[str, str]:
 def cuda_env(start: Start, *, names_device: bool = False) -> dict[str, str]:
     """The GPU that computes, which on a laptop with two is not the one that draws.
 
-    Which GPUs are seen is said where somebody or this host's mixture of them says it, unless it is said
-    already or the command line counts GPUs by itself.
+    Which GPUs are seen is said where somebody or this host's mixture of them says it, unless the command line
+    counts GPUs by itself. What a variable says already holds.
     """
     if start.accelerator is not Accelerator.CUDA:
         return {}
     env = {_PRIME: "1"}
-    seen = start.options.get(_SEEN_OPTION)
-    if seen and seen.origin != DEFAULT and _SEEN not in start.variables and not names_device:
-        env[_SEEN] = as_text(seen.value)
-    return env
+    chosen = start.options.get(_SEEN_OPTION)
+    seen = as_text(chosen.value) if chosen and chosen.chosen else ",".join(start.cuda_of_one_kind)
+    if seen and not names_device:
+        env[_SEEN] = seen
+    return {name: value for name, value in env.items() if name not in start.variables}

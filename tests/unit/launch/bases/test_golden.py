@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from lemonpod.errors import ReservedArgError
+from lemonpod.host.choice import with_gpus
+from lemonpod.host.facts import HostFacts
 from lemonpod.launch.plan import Dialect
 from tests.fakes.programs import FakePrograms
+from tests.hardware import facts_of, machine
 from tests.unit.launch.bases.variants import FORK, builtin_request, files, line, planned, variant_request
 
 LLAMA = f"{FORK}llama-server"
@@ -172,6 +175,31 @@ def test_the_environment(base: str, accelerator: str, env: dict[str, str], expec
 def test_the_gpus_that_cuda_sees(options: dict[str, str], env: dict[str, str], expected: str | None) -> None:
     plan = planned(variant_request("llamacpp", "cuda", options=options, env=env))
     assert plan.env.get("CUDA_VISIBLE_DEVICES") == expected
+
+
+@pytest.mark.parametrize("base", ["llamacpp", "sd-cpp"])
+def test_unlike_gpus_of_which_the_newest_are_seen(base: str) -> None:  # G13
+    """All of them, for a model may be spread over several."""
+    new, old = facts_of(machine("rtx4090-proc")), facts_of(machine("aspeed-bmc-a100"))
+    (card,) = new.gpus
+    twin = replace(card, uuid="GPU-twin", pci_address="0000:81:00.0")
+    unlike, alike = with_gpus(new, (*old.gpus, card, twin)), with_gpus(new, (card, twin))
+
+    def seen(facts: HostFacts, **request: Any) -> str | None:
+        return planned(variant_request(base, "cuda", facts=facts, **request)).env.get("CUDA_VISIBLE_DEVICES")
+
+    assert seen(unlike) == f"{card.uuid},GPU-twin"
+    assert seen(unlike, options={"cuda_visible_devices": "1"}) == "1"
+    assert seen(unlike, env={"CUDA_VISIBLE_DEVICES": "0"}) is None
+    assert seen(unlike, block={"env": {"CUDA_VISIBLE_DEVICES": "{cuda_visible_devices}"}}) == card.uuid
+    assert seen(alike) is None
+
+
+def test_what_the_server_says_of_offloading_holds() -> None:
+    env = {"__NV_PRIME_RENDER_OFFLOAD": "0"}
+    assert "__NV_PRIME_RENDER_OFFLOAD" not in planned(variant_request("llamacpp", "cuda", env=env)).env
+    said = planned(variant_request("llamacpp", "cuda", block={"env": env})).env
+    assert said["__NV_PRIME_RENDER_OFFLOAD"] == "0"
 
 
 def test_a_built_in_llama_cpp_on_a_cpu_needs_no_environment() -> None:
