@@ -117,6 +117,8 @@ class LaunchPlan:
     by_cli: str | None = None
     overrides: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """The options of the load request alone, which make the same plan once more."""
+    doubt: str | None = None
+    """What this host lacks for the engine, which was chosen for want of another."""
     notes: tuple[str, ...] = ()
     """What is odd about it, though it starts."""
     digest: str

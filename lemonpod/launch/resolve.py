@@ -93,6 +93,7 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             values=MappingProxyType(values),
             selection=selection.lines,
             dialect=command.dialect,
+            doubt=selection.doubt,
             by_cli=by_cli,
             overrides=MappingProxyType(dict(request.overrides)),
             notes=(*options.notes, *notes(request, render, values), *env_notes(argv, caller.env)),

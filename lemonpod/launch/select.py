@@ -32,6 +32,11 @@ class Selection:
     lines: tuple[str, ...]
 
     @property
+    def doubt(self) -> str | None:
+        """Why an engine of the block may fail here."""
+        return _doubt(self.accelerator, self.lacks) if self.lacks else None
+
+    @property
     def device(self) -> str:
         """What clients are told: Lemonade knows cpu, npu, and calls all else gpu."""
         return self.accelerator.value if self.accelerator in _OWN_NAMES else Accelerator.GPU.value
@@ -53,7 +58,7 @@ def select_block(
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
     if lacks := missing(facts, accelerator):
-        lines.append(f"{accelerator} is not known to work here: {lacks}")
+        lines.append(_doubt(accelerator, lacks))
     block, arch, key = blocks[accelerator], arch or facts.arch_of(accelerator), None
     if block.arch:
         key = match_arch(block.arch, arch)
@@ -98,6 +103,10 @@ def _accelerator(
         if accelerator in blocks:
             return accelerator, f"found on this host{passed_over}"
     return min(blocks), f"the first of the manifest's, none of which this host is known to have{passed_over}"
+
+
+def _doubt(accelerator: Accelerator, lacks: str) -> str:
+    return f"{accelerator} is not known to work here: {lacks}"
 
 
 def is_glob(key: str) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from lemonpod.engine.api import ExitStatus
 from lemonpod.gateway.machine_api import describe_machine
 from lemonpod.host.choice import with_gpus
 from tests.hardware import FILES, facts_of, machine
 from tests.unit.gateway.test_api import answer
 from tests.unit.gateway.world import RECIPE, Starter
+from tests.waiting import until
 
 BLOCK = {"command": "engine", "args": []}
 
@@ -122,6 +125,19 @@ async def test_a_recipe_that_this_host_is_for(start: Starter) -> None:
 
     assert info["recipes"][RECIPE]["backends"][RECIPE]["state"] == "installed"
     assert [gpu["family"] for gpu in info["devices"]["nvidia_gpu"]] == ["sm_89"]
+
+
+async def test_a_load_that_fails_says_which_fact_is_missing(start: Starter) -> None:
+    """Where no block is for this host one is tried all the same, and its failure has a likely reason."""
+    world = await start(answer, platforms={"linux": {"rocm": BLOCK}})
+    world.driver.ready.clear()
+    loading = asyncio.create_task(world.post("/v1/load", {"model_name": "m"}))
+    await until(lambda: bool(world.driver.engines) and world.driver.engines[0].started)
+    world.driver.engines[0].die(ExitStatus(code=3))
+
+    response = await loading
+    assert response.status == 500
+    assert "rocm is not known to work here: no AMD GPU with its driver was found" in str(response.json)
 
 
 async def test_a_load_that_lacks_an_architecture_says_so(start: Starter) -> None:
