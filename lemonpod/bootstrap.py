@@ -41,6 +41,7 @@ def run_server(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.drivers.open_files import raise_limit
 
     raise_limit()
+    gc.disable()  # until it serves: of what is imported nothing is garbage, and to look for it takes long
     uvloop.run(_serve(settings, environ))
 
 
@@ -144,6 +145,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
             log.warning("everybody who reaches %s may use this server: set LEMONADE_API_KEY", host)
         log.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
         gc.freeze()  # what was imported stays: looking through it would hold up the loop for 20 ms each time
+        gc.enable()
         await end.wait()
         running_engines = [s for s in pool.statuses() if s.state is not InstanceState.FAILED]
         log.info("ending: %d engine(s) to stop", len(running_engines))

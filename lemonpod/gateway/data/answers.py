@@ -80,7 +80,7 @@ class Turn(Protocol):
 
 
 class Way:
-    """One way to answer. The engine's bytes are told piece by piece, each followed by `flush`."""
+    """One way to answer."""
 
     __slots__ = ("_turn",)
 
@@ -91,10 +91,10 @@ class Way:
         self._turn = turn
 
     def piece(self, data: bytes) -> None:
-        """More of the engine's body."""
+        """All that came of the engine's body at once."""
 
     def flush(self) -> None:
-        """That was all for now."""
+        """There is nothing of the body for now: send what was kept for it."""
 
     def end(self) -> None:
         """The engine's answer is whole."""
@@ -304,6 +304,8 @@ class _Events(Way):
                 data = self._renamer.feed(data)
         if data:
             self._send(data)
+        else:
+            self.flush()
 
     def flush(self) -> None:
         if self._unsent:
@@ -375,8 +377,9 @@ class _Failure(_Kept):
 
     __slots__ = ()
 
-    def flush(self) -> None:
-        if self._size > MAX_READ or self._turn.request.method == b"HEAD":
+    def piece(self, data: bytes) -> None:
+        super().piece(data)
+        if self._size > MAX_READ:
             self.end()
 
     def end(self) -> None:

@@ -250,7 +250,7 @@ class Exchange:
         if self._way is not None:
             self._way.piece(data)
 
-    def on_segment(self) -> None:
+    def on_nothing(self) -> None:
         if self._way is not None:
             self._way.flush()
 

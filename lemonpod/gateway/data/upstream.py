@@ -45,16 +45,17 @@ class Caller(Protocol):
 
     def on_head(self, status: int, fields: ReplyFields) -> None: ...
 
-    def on_piece(self, data: bytes) -> None: ...
+    def on_piece(self, data: bytes) -> None:
+        """All that came of the body at once."""
+
+    def on_nothing(self) -> None:
+        """Something came, and no more of the body."""
 
     def on_end(self) -> None:
         """The answer is whole."""
 
     def on_eof(self) -> None:
         """The connection has ended, and it alone could end this answer."""
-
-    def on_segment(self) -> None:
-        """That was all that came at once."""
 
     def on_break(self, reason: str) -> None:
         """There will be no (more) answer."""
@@ -362,11 +363,10 @@ class EngineConnection(Wire):
             self._head_size += len(segment)
             if self._head_size > _MAX_HEAD:
                 self._break(TOO_LONG)
+        elif self._caller is not None and not self._complete:
+            self._caller.on_nothing()
         caller = self._caller
-        if caller is None:
-            return
-        if not self._complete:
-            caller.on_segment()
+        if caller is None or not self._complete:
             return
         self._caller = None
         if self._keeps and not self._spoiled and not self.has_unsent:
