@@ -14,7 +14,7 @@ from lemonpod.engine.api import NO_WAIT
 from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.data.activity import Activity, Ending, ending_by
-from lemonpod.gateway.data.answers import Way, way_to_answer
+from lemonpod.gateway.data.answers import way_to_answer
 from lemonpod.gateway.data.call import asked_in, for_engine, pump
 from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.pipe import BodyPipe
@@ -22,6 +22,7 @@ from lemonpod.gateway.data.relay import Relay, Target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
 from lemonpod.gateway.data.usual import told
+from lemonpod.gateway.data.way import Way
 from lemonpod.gateway.dialects import body_of, form_of, route_of
 from lemonpod.gateway.errors import Answer, answer_to, row_of
 from lemonpod.gateway.intake import (
