@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 from lemonpod.config import Folders, Settings, home_folder, load_settings
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
 from lemonpod.discovery.paths import discovery_paths
+from lemonpod.host.choice import lacks_an_architecture
 from lemonpod.host.detect import detect
+from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.hub import hub_dir
@@ -51,7 +53,7 @@ def local_inventory(folders: Folders, environ: Mapping[str, str]) -> Inventory:
 
 
 def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
-    facts = detect()
+    facts = _facts()
     hub = hub_dir(environ, settings.models_dir)
     # Manifests are looked for in the same home as the settings.
     home = home_folder(environ)
@@ -73,6 +75,16 @@ def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
         builtin=BUILTIN_RECIPES,
         euid=os.geteuid(),
     )
+
+
+def _facts() -> HostFacts:
+    """What the files say, and of NVIDIA's tool only what plans cannot do without: it takes its time."""
+    facts = detect()
+    if not lacks_an_architecture(facts):
+        return facts
+    from lemonpod.host.nvidia_smi import asked
+
+    return asked(facts)
 
 
 def shipped_manifests() -> Path:

@@ -12,9 +12,13 @@ LemonpodError
 │   ├─ PlatformNotSupportedError
 │   ├─ ReservedArgError
 │   ├─ CheckpointNotFoundError
+│   ├─ NotInstalledError        the executable of a variant is not there, or is of another artifact
 │   ├─ UnpinnedImageError       the operator wants digests, and an image is named without one
 │   └─ ArgvError                a command line of podman or docker that they would refuse
 │       └─ OnlyByCliError       one that they would run, and that cannot be said over their API
+├─ InstallError                 an executable that is not installed or not removed
+│   ├─ DownloadError            it could not be fetched, or is not what the manifest pins
+│   └─ ArchiveError             what was fetched is not unpacked, and why
 ├─ NoPortError                  every port of the range is taken
 ├─ EngineError                  a planned engine that does not run
 │   ├─ SpawnError
@@ -139,6 +143,10 @@ class CheckpointNotFoundError(LaunchError):
     code = "checkpoint_not_found"
 
 
+class NotInstalledError(LaunchError):
+    code = "binary_not_installed"
+
+
 class UnpinnedImageError(LaunchError):
     code = "image_unpinned"
 
@@ -158,6 +166,18 @@ class OnlyByCliError(ArgvError):
     """A command line that is right, and that only the program itself can carry out."""
 
     code = "argv_only_by_cli"
+
+
+class InstallError(LemonpodError):
+    code = "install_failed"
+
+
+class DownloadError(InstallError):
+    code = "download_failed"
+
+
+class ArchiveError(InstallError):
+    code = "archive_refused"
 
 
 class NoPortError(LemonpodError):

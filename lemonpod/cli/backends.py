@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lemonpod.cli import local
+from lemonpod.cli import external, local
 from lemonpod.cli.options import AsJson, CacheDir, ConfigDir
 from lemonpod.cli.output import print_json, print_table, problems_as_json
+from lemonpod.errors import LaunchError
 
 if TYPE_CHECKING:
+    from lemonpod.contract.manifest import Manifest
     from lemonpod.discovery.catalog import Descriptor, Rejected
+    from lemonpod.inventory.inventory import Inventory
 
 
+app = typer.Typer(invoke_without_command=True)
+app.command("install-external")(external.install_external)
+app.command("uninstall-external")(external.uninstall_external)
+
+
+@app.callback()
 def backends(
+    context: typer.Context,
     everything: Annotated[
         bool,
         typer.Option("--all", help="Also recipes for other systems, and the files that were refused."),
@@ -23,7 +35,11 @@ def backends(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the recipes that manifests describe on this machine."""
+    """List the recipes of this machine, built-in ones too where there is a program; or install one."""
+    if context.invoked_subcommand is not None:
+        if everything or as_json or cache_dir or config_dir:
+            raise typer.BadParameter(f"options go behind {context.invoked_subcommand}")
+        return
     inventory = local.inventory(cache_dir, config_dir)
     here = inventory.facts.os
     found = [
@@ -32,8 +48,10 @@ def backends(
         if everything or here in descriptor.manifest.platforms
     ]
     rejected = inventory.catalog.rejected
+    rows = [row for row in _own(inventory) if everything or row["executable"]]
+    rows += [_recipe(descriptor, inventory) for descriptor in found]
     if as_json:
-        document: dict[str, Any] = {"recipes": [_recipe(descriptor) for descriptor in found]}
+        document: dict[str, Any] = {"recipes": rows}
         document["rejected"] = [_rejected(item) for item in rejected]
         print_json(document)
         return
@@ -45,9 +63,9 @@ def backends(
                 row["display_name"],
                 ", ".join(row["capabilities"]),
                 ", ".join(row["platforms"]),
-                row["path"],
+                _place(row),
             )
-            for row in map(_recipe, found)
+            for row in rows
         ],
         empty="No manifest was found. Put one into ~/.config/lemonade/backends/.",
     )
@@ -61,21 +79,49 @@ def backends(
                 typer.echo(f"    {problem}")
 
 
-def _recipe(descriptor: Descriptor) -> dict[str, Any]:
-    manifest = descriptor.manifest
+def _own(inventory: Inventory) -> Iterator[dict[str, Any]]:
+    """The built-in backends that only need a program."""
+    from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
+
+    here = inventory.facts.os
+    for manifest in BUILTIN_MANIFESTS.values():
+        manifest = replace(manifest, platforms={here: manifest.platforms.get(here, {})})
+        yield {**_said(manifest), **_program(manifest, inventory), "scope": "builtin", "path": None}
+
+
+def _recipe(descriptor: Descriptor, inventory: Inventory) -> dict[str, Any]:
+    manifest, source = descriptor.manifest, descriptor.source
+    where = {"scope": str(source.scope), "path": str(source.path), "sha256": source.sha256}
+    return {**_said(manifest), **(_program(manifest, inventory) if manifest.variant_of else {}), **where}
+
+
+def _said(manifest: Manifest) -> dict[str, Any]:
     return {
         "recipe": manifest.recipe,
         "display_name": manifest.display_name,
+        "variant_of": manifest.variant_of,
         "capabilities": [str(capability) for capability in manifest.capabilities],
         "platforms": [
             f"{system}.{accelerator}"
             for system, blocks in manifest.platforms.items()
             for accelerator in blocks
         ],
-        "scope": str(descriptor.source.scope),
-        "path": str(descriptor.source.path),
-        "sha256": descriptor.source.sha256,
     }
+
+
+def _program(manifest: Manifest, inventory: Inventory) -> dict[str, Any]:
+    """The program of a variant or a built-in backend, or why there is none."""
+    try:
+        _, found = inventory.program_of(manifest)
+    except LaunchError as error:
+        return {"executable": None, "executable_problem": str(error)}
+    return {"executable": str(found.path), "executable_problem": None}
+
+
+def _place(row: dict[str, Any]) -> str:
+    """Where the recipe comes from, and a program that it lacks."""
+    place = row["path"] or f"built in: {row['executable'] or 'no program'}"
+    return f"{place} (no program)" if row["path"] and row.get("executable_problem") else place
 
 
 def _rejected(item: Rejected) -> dict[str, Any]:

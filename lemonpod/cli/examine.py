@@ -15,11 +15,13 @@ from lemonpod.cli.client import Client
 from lemonpod.cli.examine_engines import Machine
 from lemonpod.cli.examine_uses import use_checks, use_of_manifest, use_of_plan
 from lemonpod.config import Folders, home_folder, load_settings
+from lemonpod.contract.manifest import Manifest
 from lemonpod.discovery.paths import Scope
 from lemonpod.drivers.spawn import locate
-from lemonpod.errors import ArgvError, ConfigError, LemonpodError, SpawnError
+from lemonpod.errors import ArgvError, ConfigError, LaunchError, LemonpodError, SpawnError
 from lemonpod.host.user import this_user
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
 from lemonpod.launch.environment import engine_environment
 from lemonpod.launch.plan import ContainerLaunch, LaunchPlan
 from lemonpod.models.hub import hub_dir
@@ -82,6 +84,8 @@ def _manifests(inventory: Inventory) -> Iterator[Check]:
     catalog = inventory.catalog
     recipes = ", ".join(sorted(catalog.descriptors)) or "none"
     yield Check(name="recipes", ok=True, found=recipes)
+    own = ", ".join(f"{name}: {_own(inventory, manifest)}" for name, manifest in BUILTIN_MANIFESTS.items())
+    yield Check(name="built-in backends", ok=True, found=own)
     for rejected in catalog.rejected:
         for problem in rejected.problems:
             if rejected.replaced:
@@ -94,6 +98,14 @@ def _manifests(inventory: Inventory) -> Iterator[Check]:
                 found=f"{where}{problem.message}",
                 fix=problem.hint or f"lemonpod manifest validate {rejected.path}",
             )
+
+
+def _own(inventory: Inventory, manifest: Manifest) -> str:
+    """The program of a built-in backend, which may be missing: nobody must use it."""
+    try:
+        return str(inventory.program_of(manifest)[1].path)
+    except LaunchError as error:
+        return error.message
 
 
 def _plans(inventory: Inventory, port: int) -> dict[str, LaunchPlan | LemonpodError]:

@@ -28,6 +28,11 @@ def templates_of(manifest: Manifest) -> Iterator[tuple[DocumentPath, Template]]:
                 yield from _block_templates((*path, "arch", pattern), override)
 
 
+def tokens_of(block: Block) -> frozenset[str]:
+    """The names of all tokens that a block asks for."""
+    return frozenset(token.name for _, text in _block_templates((), block) for token in text.tokens)
+
+
 def checkpoints_of(manifest: Manifest) -> frozenset[str]:
     """The names of the checkpoints that some launch of the manifest may need."""
     tokens = [token for _, template in templates_of(manifest) for token in template.tokens]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lemonpod.contract.bases import base_problem
 from lemonpod.contract.inherit import resolve_extends
 from lemonpod.contract.location import Path as DocumentPath
 from lemonpod.contract.location import location
@@ -18,14 +19,13 @@ from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.parse import parse_manifest
 from lemonpod.contract.templates import templates_of
 from lemonpod.contract.tokens import Template, Token
-from lemonpod.contract.vocabulary import LAUNCH_PLAN_BASES, RESOLVABLE_ENV
+from lemonpod.contract.vocabulary import RESOLVABLE_ENV
 from lemonpod.discovery.catalog import Catalog, built_in_collision
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.discovery.read import MAX_BYTES, read_document
 from lemonpod.discovery.trust import directory_problems, read_trusted
 from lemonpod.errors import ManifestError, Problem, UntrustedFileError
 
-_BASES: Final = ", ".join(LAUNCH_PLAN_BASES)
 _STOP: Final = ("stop_command", "stop_command_args")
 
 
@@ -98,8 +98,9 @@ def _lint(manifest: Manifest, around: Mapping[str, Manifest], builtin: frozenset
         _, dropped = resolve_extends(around)
         if manifest.recipe in dropped:
             yield dropped[manifest.recipe]
-    if manifest.variant_of is not None and manifest.variant_of not in LAUNCH_PLAN_BASES:
-        yield Problem(location="variant_of", message=_no_base(manifest.variant_of, around, builtin))
+    base = manifest.variant_of
+    if base is not None and (problem := base_problem(base, external=base in around)):
+        yield Problem(location="variant_of", message=problem)
     yield from _without_effect(manifest)
     yield from _without_a_shell(manifest)
     for path, template in templates_of(manifest):
@@ -147,14 +148,3 @@ def _never_has_a_value(token: Token, template: Template, path: DocumentPath) -> 
             hint = "it stands for any number of arguments, so it must be an element of its own"
             return "token '{custom_args}' has no value", hint
     return None
-
-
-def _no_base(base: str, around: Mapping[str, Manifest], builtin: frozenset[str]) -> str:
-    if base in builtin:
-        return f"built-in '{base}' does not expose a launch plan yet; supported bases: {_BASES}"
-    if base in around:
-        return (
-            f"variant_of must name a built-in backend; '{base}' is an external recipe "
-            f"(supported bases: {_BASES})"
-        )
-    return f"variant_of base '{base}' is not a built-in backend (supported bases: {_BASES})"

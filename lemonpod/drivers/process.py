@@ -143,7 +143,12 @@ class ProcessEngine:
             self._run.open()
         except OSError as error:
             raise self._unrecorded(error) from error
-        process = spawn(spec.argv, env=self._environment, cwd=spec.cwd)
+        process = spawn(
+            spec.argv,
+            env=self._environment,
+            cwd=spec.cwd,
+            held=spec.held if isinstance(spec, ProcessSpec) else None,
+        )
         record = EngineRecord(
             number=self._number,
             model=self._plan.model,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from lemonpod.drivers.open_files import with_given_limit
@@ -13,9 +15,17 @@ from lemonpod.errors import SpawnError
 
 
 def spawn(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, stdout: int = subprocess.PIPE
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    held: Path | None = None,
+    stdout: int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, with nothing inherited but `env`. Raises SpawnError."""
+    """Start `argv` in a session of its own, with nothing inherited but `env`. Raises SpawnError.
+
+    It also inherits a shared lock of the folder `held`, which so ends with the last process of its tree.
+    """
     folder = os.fspath(cwd) if cwd is not None else None
     if folder is not None and not os.path.isdir(folder):
         raise SpawnError(
@@ -24,24 +34,55 @@ def spawn(
         )
     program = locate(argv[0], path=env.get("PATH", ""), cwd=folder)
     try:
-        return with_given_limit(
-            lambda: subprocess.Popen(
-                argv,
-                executable=program,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=subprocess.STDOUT,
-                bufsize=0,
-                cwd=folder,
-                env=env,
-                close_fds=True,
-                start_new_session=True,
+        with _lock_of(held) as lock:
+            return with_given_limit(
+                lambda: subprocess.Popen(
+                    argv,
+                    executable=program,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=subprocess.STDOUT,
+                    bufsize=0,
+                    cwd=folder,
+                    env=env,
+                    close_fds=True,
+                    pass_fds=lock,
+                    start_new_session=True,
+                )
             )
-        )
     except OSError as error:
         raise SpawnError(f"cannot start {program}: {_reason(error, program, folder)}") from error
     except ValueError as error:  # a NUL byte, or a name of a variable that holds "="
         raise SpawnError(f"cannot start {program}: {error} in its arguments or environment") from error
+
+
+@contextmanager
+def _lock_of(folder: Path | None) -> Iterator[Sequence[int]]:
+    """The descriptor that a child takes over to hold the folder, if there is one to be held."""
+    if folder is None:
+        yield ()
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_held(folder, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:  # whoever removes it has it for itself
+            raise _not_held(folder, error) from error
+        except OSError:
+            pass  # a file system without locks keeps no engine from its start
+        yield (descriptor,)
+    finally:
+        os.close(descriptor)
+
+
+def _not_held(folder: Path, error: OSError) -> SpawnError:
+    return SpawnError(
+        f"cannot start what is installed in {folder}: {error.strerror}",
+        hint="it may have been replaced this moment: load the model again",
+    )
 
 
 def locate(command: str, *, path: str, cwd: str | None) -> str:

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from lemonpod.engine.api import ExitStatus
-from lemonpod.errors import EngineExitedError, LemonpodError, StartTimeoutError
+from lemonpod.errors import (
+    EngineError,
+    EngineExitedError,
+    EngineStoppedError,
+    LemonpodError,
+    StartTimeoutError,
+)
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.scrub import scrub
 
@@ -41,6 +47,15 @@ def describe_failure(error: LemonpodError) -> str:
         return "\n".join([error.message, *error.log_tail])
     tail = error.log_tail if isinstance(error, StartTimeoutError) else ()
     return "\n".join([str(error), *tail])
+
+
+def with_doubt(error: E, plan: LaunchPlan) -> E:
+    """An engine's error, and what this host lacks for it, which most likely is the cause."""
+    if plan.doubt is None or not isinstance(error, EngineError) or isinstance(error, EngineStoppedError):
+        return error
+    told = again(error)
+    told.hint = "; ".join(filter(None, (plan.doubt, error.hint)))
+    return told
 
 
 def again(error: E) -> E:

@@ -32,7 +32,7 @@ from lemonpod.engine.api import (
     Progress,
     Wait,
 )
-from lemonpod.engine.failure import LOG_TAIL, again, describe_failure, exited_error, let_go
+from lemonpod.engine.failure import LOG_TAIL, again, describe_failure, exited_error, let_go, with_doubt
 from lemonpod.engine.probe import until_ready
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import cancel, finish, first
@@ -300,7 +300,8 @@ class Instance:
             self._become_ready(self.plan, took=time.monotonic() - begun)
             await self._unless_stopped(self._serve(self.engine))
         except LemonpodError as error:
-            self._leave(error)  # whoever waits hears it now; what is left is cleared away meanwhile
+            # Whoever waits hears it now; what is left is cleared away meanwhile.
+            self._leave(with_doubt(error, self.plan))
         except asyncio.CancelledError:
             self.hurry()
             raise

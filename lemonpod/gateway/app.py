@@ -10,6 +10,7 @@ from lemonpod.engine.pool import Pool
 from lemonpod.gateway import admin, health, keys, middlewares, models_api
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
+from lemonpod.gateway.machine_api import Machine
 from lemonpod.gateway.page import page
 from lemonpod.gateway.routes import PREFIXES, ROUTES
 from lemonpod.gateway.settings import GatewaySettings
@@ -32,6 +33,7 @@ def make_app(
     )
     app[keys.SETTINGS] = settings
     app[keys.INVENTORY] = inventory
+    app[keys.MACHINE] = Machine(inventory.facts)
     app[keys.POOL] = pool
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])

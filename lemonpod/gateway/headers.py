@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 Field: TypeAlias = tuple[bytes, bytes, bytes]
@@ -81,13 +80,11 @@ def is_encoded(values: Mapping[bytes, bytes]) -> bool:
     return values.get(b"content-encoding", b"identity").strip().lower() not in (b"", b"identity")
 
 
-@lru_cache(maxsize=64)
 def media_type(content_type: bytes) -> bytes:
     """The type of the body without its parameters, as `text/event-stream`."""
     return content_type.partition(b";")[0].strip().lower()
 
 
-@lru_cache(maxsize=64)
 def is_json(content_type: bytes) -> bool:
     """Whether a body of this type calls itself JSON."""
     kind = media_type(content_type)

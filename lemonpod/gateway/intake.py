@@ -18,7 +18,8 @@ from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
 
-_IN_MEMORY: Final = 1 << 20
+IN_MEMORY: Final = 1 << 20
+"""Of a form; what is longer lies on the disk."""
 _CHUNK: Final = 512 << 10
 _PLAIN: Final = frozenset({b"", b"identity"})
 
@@ -53,7 +54,7 @@ class Source(Protocol):
 async def received(route: Route, source: Source, settings: GatewaySettings) -> AsyncIterator[Intake]:
     """The request's body; what was spooled is gone at the end."""
     if route.spec.body is Body.MULTIPART:
-        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:
             yield await _spool(route, source, settings, file)
     else:
         yield await json_aside(route, await read_body(source, settings))
@@ -134,7 +135,7 @@ async def _spool(route: Route, source: Source, settings: GatewaySettings, file: 
     size = 0
     async for piece in _pieces(source, settings.max_upload, "max_upload"):
         finder.feed(piece)
-        if size + len(piece) > _IN_MEMORY:
+        if size + len(piece) > IN_MEMORY:
             await asyncio.to_thread(file.write, piece)
         else:
             file.write(piece)

@@ -9,12 +9,14 @@ from aiohttp import web
 
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway.data.relay import Relay
+from lemonpod.gateway.machine_api import Machine
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.inventory.inventory import Inventory
 
 SETTINGS: Final = web.AppKey("settings", GatewaySettings)
 INVENTORY: Final = web.AppKey("inventory", Inventory)
+MACHINE: Final = web.AppKey("machine", Machine)
 POOL: Final = web.AppKey("pool", Pool)
 RELAY: Final = web.AppKey("relay", Relay)
 """What the data path is made of; its requests never come to an application."""

@@ -113,7 +113,7 @@ class FieldFinder:
             raise MalformedRequestError("The headers of a multipart part are too long")
         if end < 0:
             return False
-        name = _field_name(self._buffer[:end])
+        name, _, _ = field_of(self._buffer[:end])
         if name is not None:
             self.names.add(name)
         self._wanted = name == self._name
@@ -130,12 +130,18 @@ class FieldFinder:
             raise MalformedRequestError(f"The field {self._name!r} is not UTF-8") from error
 
 
-def _field_name(raw: bytes) -> str | None:
-    for line in raw.decode("utf-8", "replace").split("\r\n"):
+def field_of(head: bytes) -> tuple[str | None, str | None, str | None]:
+    """The name, the file name and the media type that a part's header lines say."""
+    name = file_name = content_type = None
+    for line in head.decode("utf-8", "replace").split("\r\n"):
         key, _, text = line.partition(":")
-        if key.strip().lower() == "content-disposition":
-            header = Message()
-            header["content-disposition"] = text.strip()
-            name = header.get_param("name", header="content-disposition")
-            return name if isinstance(name, str) else None
-    return None
+        match key.strip().lower():
+            case "content-disposition" if name is None:
+                header = Message()
+                header["content-disposition"] = text.strip()
+                said = header.get_param("name", header="content-disposition")
+                name = said if isinstance(said, str) else None
+                file_name = header.get_filename()
+            case "content-type":
+                content_type = text.strip()
+    return name, file_name, content_type

@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
 
+from lemonpod.contract.bases import base_problem
 from lemonpod.contract.manifest import Block, CustomOption, Manifest
-from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Mode, modes_of
-from lemonpod.discovery.catalog import Descriptor, Rejected, Scope
-from lemonpod.errors import PlatformNotSupportedError, Problem
+from lemonpod.contract.templates import tokens_of
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator, Mode, SlotPolicy, modes_of
+from lemonpod.discovery.catalog import Catalog, Descriptor, Rejected, Scope
+from lemonpod.errors import LaunchError, PlatformNotSupportedError, Problem
 from lemonpod.gateway import keys
+from lemonpod.gateway.machine_api import describe_machine
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
-from lemonpod.launch.select import select_block
+from lemonpod.launch.bases.base import Base
+from lemonpod.launch.bases.table import BASES, BUILTIN_MANIFESTS
+from lemonpod.launch.installed import artifact_of
+from lemonpod.launch.select import Selection, match_arch, select_block
 from lemonpod.launch.started import ContainerDriving, known_only_by_cli
 
 _MODALITIES: Final = {
@@ -31,21 +38,29 @@ _MODALITIES: Final = {
     Mode.CLASSIFICATION: "Text classification",
     Mode.MODEL_3D: "3D generation",
 }
-_BUILTIN_MESSAGE: Final = "lemonpod runs engines that manifests describe; it has none built in"
+_BUILTIN_MESSAGE: Final = "lemonpod has no command line for it; a manifest can describe one"
 # Lemonade's clients sort recipes by this; its own come first.
 _FIRST_ORDER: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How it stands with a recipe: Lemonade's word for it, why it cannot run, what to do, what would run."""
+
+    state: str
+    message: str = ""
+    action: str = ""
+    block: Block | None = None
 
 
 async def system_info(request: web.Request) -> web.Response:
     """What Lemonade's clients ask for first."""
     inventory = request.app[keys.INVENTORY]
     catalog = inventory.catalog
-    recipes = {name: _builtin(name, order) for order, name in enumerate(sorted(BUILTIN_RECIPES))}
-    for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
-        recipes[name] = _external(descriptor, inventory, order)
+    recipes = await asyncio.to_thread(_recipes, inventory, catalog)
     return web.json_response(
         {
-            **_machine(inventory.facts),
+            **describe_machine(await request.app[keys.MACHINE].facts()),
             "recipes": recipes,
             "rejected_manifests": [_rejected(rejected) for rejected in catalog.rejected],
             "unavailable_recipes": {},
@@ -56,31 +71,20 @@ async def system_info(request: web.Request) -> web.Response:
     )
 
 
-def _machine(facts: HostFacts) -> dict[str, Any]:
-    memory = "" if facts.memory_bytes is None else f"{facts.memory_bytes / (1 << 30):.2f} GB"
-    return {
-        "OS Version": facts.os_version or facts.os.value,
-        "Processor": facts.cpu_name or "",
-        "Physical Memory": memory,
-        "devices": {
-            "cpu": {
-                "name": facts.cpu_name or "",
-                "cores": facts.cpu_count,
-                "threads": facts.cpu_count,
-                "available": True,
-                "family": facts.machine,
-            },
-            # Graphics and neural processors are not looked for yet.
-            "amd_gpu": [],
-            "nvidia_gpu": [],
-            "amd_npu": {"name": "", "available": False, "family": ""},
-        },
-    }
+def _recipes(inventory: Inventory, catalog: Catalog) -> dict[str, dict[str, Any]]:
+    """Every recipe; looks for the programs of some."""
+    recipes: dict[str, dict[str, Any]] = {}
+    for order, name in enumerate(sorted(BUILTIN_RECIPES)):
+        base = BASES.get(name)
+        recipes[name] = _builtin(name, order) if base is None else _own(base, inventory, order)
+    for order, (name, descriptor) in enumerate(sorted(catalog.descriptors.items()), _FIRST_ORDER):
+        recipes[name] = _external(descriptor, inventory, order)
+    return recipes
 
 
 def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[str, Any]:
     manifest, facts = descriptor.manifest, inventory.facts
-    problem, block = _selected(manifest, facts)
+    standing = _standing(manifest, inventory)
     modes = modes_of(manifest.capabilities)
     return {
         "display_name": manifest.display_name,
@@ -96,14 +100,15 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
         "backends": {
             manifest.recipe: {
                 "devices": sorted(manifest.platforms.get(facts.os, {})),
-                "state": "unsupported" if problem else "installed",
-                "message": problem or "",
-                "action": "",
-                "by_cli": _by_cli(block, inventory.container_driver),
+                "state": standing.state,
+                "message": standing.message,
+                "action": standing.action,
+                "by_cli": _by_cli(standing.block, inventory.container_driver),
                 "can_uninstall": descriptor.source.scope in (Scope.USER_CONFIG, Scope.USER_CACHE),
             }
         },
         "capabilities": list(manifest.capabilities),
+        "variant_of": manifest.variant_of,
         "source": {
             "path": str(descriptor.source.path),
             "scope": descriptor.source.scope,
@@ -114,14 +119,41 @@ def _external(descriptor: Descriptor, inventory: Inventory, order: int) -> dict[
     }
 
 
-def _selected(manifest: Manifest, facts: HostFacts) -> tuple[str | None, Block | None]:
-    """Why the recipe cannot run here, or the block that would."""
-    if manifest.variant_of is not None:
-        return "variant_of recipes cannot be started by this version", None
+def _standing(manifest: Manifest, inventory: Inventory) -> _Standing:
+    """Whether a model of the recipe can run here; looks for the program of a variant."""
+    if manifest.variant_of and (problem := base_problem(manifest.variant_of, external=False)):
+        return _Standing("unsupported", problem)
+    facts = inventory.facts
     try:
-        return None, select_block(manifest, facts, None).block
+        selection = select_block(manifest, facts, inventory.device_of(manifest))
     except PlatformNotSupportedError as error:
-        return str(error), None
+        return _Standing("unsupported", str(error))
+    except LaunchError as error:  # an option of config.json
+        return _Standing("action_required", error.message, error.hint or "")
+    if (lacking := _lacking(manifest, selection, facts)) is not None:
+        return lacking
+    if manifest.variant_of is not None:
+        try:
+            inventory.program_of(manifest)
+        except LaunchError as error:
+            state = "installable" if artifact_of(manifest, selection.block) else "action_required"
+            return _Standing(state, error.message, error.hint or "", selection.block)
+    return _Standing("installed", block=selection.block)
+
+
+def _lacking(manifest: Manifest, selection: Selection, facts: HostFacts) -> _Standing | None:
+    """The fact of this host that keeps the recipe from running, if there is one."""
+    block, accelerator = selection.block, selection.accelerator
+    if selection.lacks is not None:
+        # A GPU that is there and not open to this user is somebody's to open.
+        there = any(accelerator in gpu.ways for gpu in facts.gpus)
+        message = f"{accelerator} does not work here: {selection.lacks}"
+        return _Standing("action_required" if there else "unsupported", message, block=block)
+    if "arch_alias" in tokens_of(block) and match_arch(manifest.arch_aliases, selection.arch) is None:
+        arch = selection.arch or "no GPU architecture that is known"
+        message = f"no entry of arch_aliases is for this host, which has {arch}"
+        return _Standing("unsupported", message, block=block)
+    return None
 
 
 def _by_cli(block: Block | None, driving: ContainerDriving) -> str | None:
@@ -139,6 +171,49 @@ def _option(option: CustomOption) -> dict[str, Any]:
         "type_name": option.type_name,
         "help": option.help,
         "group": option.group,
+    }
+
+
+def _own(base: Base, inventory: Inventory, order: int) -> dict[str, Any]:
+    """A built-in backend that has a launch plan: one of Lemonade's backends for each accelerator."""
+    facts = inventory.facts
+    default: Accelerator | None = None
+    program = reason = cure = ""
+    try:
+        selection, found = inventory.program_of(BUILTIN_MANIFESTS[base.recipe])
+        default, program = selection.accelerator, str(found.path)
+    except LaunchError as error:
+        reason, cure = error.message, error.hint or ""
+    backends = {
+        str(name): _own_backend(name in facts.accelerators, program, reason, cure)
+        for name in base.accelerators.get(facts.os, ())
+    }
+    return {
+        "display_name": base.display_name,
+        "web_display_name": base.display_name,
+        "modality": _MODALITIES[modes_of(base.capabilities)[0]],
+        "is_external": False,
+        "experimental": False,
+        "order": order,
+        "slot_policy": SlotPolicy.STANDARD,
+        "selectable_backend": True,
+        "uses_ctx_size": Mode.CHAT in modes_of(base.capabilities),
+        "default_backend": default or next(iter(backends), ""),
+        "backends": backends,
+        "capabilities": list(base.capabilities),
+        "support": [],
+        "options": [_option(option) for option in base.options],
+    }
+
+
+def _own_backend(here: bool, program: str, reason: str, cure: str) -> dict[str, Any]:
+    state = "installed" if program else "action_required"
+    return {
+        "devices": [],
+        "state": state if here else "unsupported",
+        "message": (program or reason) if here else "this machine is not known to have one",
+        "action": cure if here else "",
+        "can_uninstall": False,
     }
 
 

@@ -79,10 +79,27 @@ def device_nodes(path: str, root: Path) -> tuple[DeviceNode, ...]:
     if stat.S_ISDIR(status.st_mode):
         with os.scandir(place) as entries:
             names = sorted(entry.name for entry in entries if not entry.is_dir())
-        below = (_node(f"{path.rstrip('/')}/{name}", place / name) for name in names)
+        below = (device_node(f"{path.rstrip('/')}/{name}", place / name) for name in names)
         return tuple(node for node in below if node)
-    node = _node(path, place)
+    node = device_node(path, place)
     return (node,) if node else ()
+
+
+def device_node(path: str, place: Path) -> DeviceNode | None:
+    """The node at `place`, which is called `path`, or None for anything else. Raises OSError."""
+    try:
+        status = place.stat()
+    except FileNotFoundError:  # gone meanwhile, or a link to nowhere
+        return None
+    if not (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+        return None
+    try:
+        grants = parse_acl(os.getxattr(place, _ACL))
+    except (OSError, AttributeError):  # none set, or a system without
+        grants = ()
+    return DeviceNode(
+        path=path, mode=stat.S_IMODE(status.st_mode), uid=status.st_uid, gid=status.st_gid, grants=grants
+    )
 
 
 def needed(nodes: tuple[DeviceNode, ...]) -> tuple[DeviceNode, ...]:
@@ -102,22 +119,6 @@ def parse_acl(raw: bytes) -> tuple[Grant, ...]:
         elif tag == _ACL_GROUP_OWNER:
             found.append(Grant(False, None, bits))
     return tuple(found)
-
-
-def _node(path: str, place: Path) -> DeviceNode | None:
-    try:
-        status = place.stat()
-    except FileNotFoundError:  # gone meanwhile, or a link to nowhere
-        return None
-    if not (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
-        return None
-    try:
-        grants = parse_acl(os.getxattr(place, _ACL))
-    except (OSError, AttributeError):  # none set, or a system without
-        grants = ()
-    return DeviceNode(
-        path=path, mode=stat.S_IMODE(status.st_mode), uid=status.st_uid, gid=status.st_gid, grants=grants
-    )
 
 
 def _open(bits: int) -> bool:

@@ -7,6 +7,8 @@ in one step; a running engine keeps the plan that it was started from.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.discovery.catalog import Catalog, scan
 from lemonpod.discovery.paths import DiscoveryPaths
@@ -22,12 +25,19 @@ from lemonpod.discovery.validate import FileReport, validate_files
 from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.caller import this_caller
+from lemonpod.inventory.installed import find_installs
+from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
 from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
+from lemonpod.launch.bases.executable import Found
+from lemonpod.launch.installed import install_folder
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
+from lemonpod.launch.select import Selection
 from lemonpod.launch.started import ContainerDriving
+from lemonpod.launch.variant import base_of, device_of, select_program
+from lemonpod.models.entry import CheckpointFile, ModelEntry
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
 from lemonpod.models.write import save_options
@@ -163,20 +173,43 @@ class Inventory:
             raise RecipeNotFoundError(
                 servable.recipe_problem or "", hint="lemonpod backends --all lists recipes and refused files"
             )
+        files = find_files(servable, self.hub).files
+        return resolve(self._request(servable.manifest, servable.entry, files, overrides, port))
+
+    def program_of(self, manifest: Manifest) -> tuple[Selection, Found]:
+        """The block and the program of a variant or a built-in backend, for a model that asks for nothing.
+
+        Blocks. Raises LaunchError where there is none.
+        """
+        base = base_of(manifest.variant_of or manifest.recipe)
+        return select_program(self._request(manifest, _asking_nothing(manifest), {}, {}, 0), base)
+
+    def device_of(self, manifest: Manifest) -> str | None:
+        """The device that a model of the recipe is run on which asks for nothing, if the options name one."""
+        return device_of(self._request(manifest, _asking_nothing(manifest), {}, {}, 0))
+
+    def _request(
+        self,
+        manifest: Manifest,
+        entry: ModelEntry,
+        files: Mapping[str, CheckpointFile],
+        overrides: Mapping[str, JsonValue],
+        port: int,
+    ) -> LaunchRequest:
         caller = this_caller()
-        return resolve(
-            LaunchRequest(
-                manifest=servable.manifest,
-                entry=servable.entry,
-                files=find_files(servable, self.hub).files,
-                overrides=overrides,
-                facts=self.facts,
-                port=port,
-                settings=self._settings,
-                env=self._env,
-                folder=caller.cwd,
-                read=caller.read,
-            )
+        return LaunchRequest(
+            manifest=manifest,
+            entry=entry,
+            files=files,
+            overrides=overrides,
+            facts=self.facts,
+            port=port,
+            settings=self._settings,
+            env=self._env,
+            installs=find_installs(install_folder(self._settings.cache_dir, manifest.recipe)),
+            folder=caller.cwd,
+            read=caller.read,
+            programs=InstalledPrograms(self._env, os.path.dirname(sys.executable)),
         )
 
     def _look(self) -> Refresh:
@@ -201,6 +234,12 @@ class Inventory:
         async with self._one_waiter:
             if self._seen <= called:
                 await asyncio.to_thread(self.refresh)
+
+
+def _asking_nothing(manifest: Manifest) -> ModelEntry:
+    return ModelEntry(
+        id="", recipe=manifest.recipe, checkpoints={}, labels=(), recipe_options={}, saved_options={}
+    )
 
 
 def _unknown(name: str, models: Models) -> ModelNotFoundError:

@@ -12,6 +12,7 @@ from lemonpod.contract.templates import checkpoints_of
 from lemonpod.contract.vocabulary import Mode, ModelManagement
 from lemonpod.discovery.catalog import Catalog
 from lemonpod.errors import LaunchError
+from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
 from lemonpod.launch.mode import model_mode
 from lemonpod.models.checkpoint import locate_all
 from lemonpod.models.entry import CheckpointFile, ModelEntry
@@ -41,10 +42,10 @@ class Availability:
 def make_servable(entry: ModelEntry, catalog: Catalog, builtin: Collection[str]) -> Servable:
     """Match a model with its recipe."""
     descriptor = catalog.descriptors.get(entry.recipe)
-    if descriptor is None:
+    manifest = BUILTIN_MANIFESTS.get(entry.recipe) if descriptor is None else descriptor.manifest
+    if manifest is None:
         problem = _no_manifest(entry.recipe, catalog, builtin)
         return Servable(entry=entry, manifest=None, mode=None, recipe_problem=problem)
-    manifest = descriptor.manifest
     try:
         mode = model_mode(manifest, entry)
     except LaunchError as error:
@@ -62,9 +63,9 @@ def find_files(servable: Servable, hub: Path) -> Availability:
 
 def _needed(servable: Servable) -> Collection[str]:
     """The checkpoints that must be there; a self-managed engine has its own."""
-    manifest = servable.manifest
+    manifest, entry = servable.manifest, servable.entry
     if manifest is None or manifest.variant_of is not None:
-        return servable.entry.checkpoints.keys() - {_NPU_CACHE}
+        return () if entry.hf_load else entry.checkpoints.keys() - {_NPU_CACHE}
     if manifest.model_management is ModelManagement.SELF_MANAGED:
         return ()
     return checkpoints_of(manifest)
@@ -72,7 +73,11 @@ def _needed(servable: Servable) -> Collection[str]:
 
 def _no_manifest(recipe: str, catalog: Catalog, builtin: Collection[str]) -> str:
     if recipe in builtin:
-        return f"recipe '{recipe}' is built into Lemonade; lemonpod runs the recipes that manifests describe"
+        ours = ", ".join(BUILTIN_MANIFESTS)
+        return (
+            f"recipe '{recipe}' is built into Lemonade; lemonpod runs {ours} and the recipes that manifests "
+            "describe"
+        )
     for rejected in catalog.rejected:
         if rejected.recipe == recipe:
             problem = "; ".join(str(problem) for problem in rejected.problems)

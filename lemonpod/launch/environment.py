@@ -62,7 +62,8 @@ INHERITED: Final = frozenset(
 )
 INHERITED_PREFIXES: Final = ("LC_",)
 
-_NOT_SET: Final = "/usr/local/bin:/usr/bin:/bin"
+DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+"""Where the server itself has none."""
 
 
 def engine_environment(
@@ -73,7 +74,7 @@ def engine_environment(
     `programs` is the folder of our own environment's console programs: it is searched last, and not at all
     where the manifest sets a PATH of its own.
     """
-    path = os.pathsep.join([inherited.get("PATH") or _NOT_SET, programs])
+    path = os.pathsep.join([inherited.get("PATH") or DEFAULT_PATH, programs])
     return {**inheritable({**inherited, "PATH": path}), **added, MARKER: marker}
 
 

@@ -14,7 +14,8 @@ from lemonpod.models.entry import MAIN
 
 def notes(request: LaunchRequest, render: Renderer, values: Mapping[str, Resolved]) -> Iterator[str]:
     """On arguments of the user's that go nowhere, and on a model that its container does not find."""
-    yield from _args_note(render, values)
+    if request.manifest.variant_of is None:
+        yield from _args_note(render, values)
     yield from _mount_note(request, values)
 
 

@@ -1,4 +1,4 @@
-"""A model's effective options: seven layers, the strongest first, each value with where it came from."""
+"""A model's effective options: eight layers, the strongest first, each value with where it came from."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lemonpod.contract.templates import templates_of
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import LaunchError
 from lemonpod.launch.custom_args import as_text
+from lemonpod.launch.devices import visible_devices
 from lemonpod.launch.request import LaunchRequest
 
 LOAD_REQUEST: Final = "load request"
@@ -22,6 +23,7 @@ USER_MODELS: Final = "user_models.json"
 CONFIG: Final = "config.json"
 MANIFEST: Final = "manifest recipe_options"
 CUSTOM: Final = "manifest custom_options"
+HOST: Final = "host"
 DEFAULT: Final = "default"
 
 CTX_SIZE: Final = "ctx_size"
@@ -71,6 +73,11 @@ class Option:
     value: JsonValue
     origin: str
 
+    @property
+    def chosen(self) -> bool:
+        """Whether somebody chose it, and it does not just hold for all recipes."""
+        return self.origin not in (HOST, DEFAULT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -96,9 +103,7 @@ class Options:
     def chosen(self) -> dict[str, JsonValue]:
         """What somebody chose, and the context size in any case."""
         return {
-            name: option.value
-            for name, option in self.values.items()
-            if option.origin != DEFAULT or name == CTX_SIZE
+            name: option.value for name, option in self.values.items() if option.chosen or name == CTX_SIZE
         }
 
 
@@ -129,6 +134,7 @@ def effective_options(request: LaunchRequest) -> Options:
         (CONFIG, {name: value for name, value in config.items() if name in accepted}),
         (MANIFEST, manifest.recipe_options),
         (CUSTOM, {option.name: option.default for option in manifest.custom_options}),
+        (HOST, visible_devices(request.facts)),
         (DEFAULT, _DEFAULTS),
     )
     values: dict[str, Option] = {}

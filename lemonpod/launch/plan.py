@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -15,6 +16,14 @@ from lemonpod.contract.vocabulary import Accelerator, Capability, JsonValue, Mod
 from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.container import ContainerSpec, as_json
+
+
+class Dialect(StrEnum):
+    """Whose requests and answers an engine speaks."""
+
+    OPENAI = "openai"
+    WHISPER_CPP = "whisper.cpp"
+    SD_CPP = "stable-diffusion.cpp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +41,14 @@ class TcpEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """A native process. `argv[0]` is searched on the engine's PATH unless it holds a slash."""
+    """A native process. `argv[0]` is searched on the engine's PATH unless it holds a slash.
+
+    `held` is the folder of an installed executable, which nobody removes for as long as the process runs.
+    """
 
     argv: tuple[str, ...]
     cwd: Path | None
+    held: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +85,7 @@ class LaunchPlan:
     """One engine, ready to start.
 
     `env` is what the manifest adds to the environment that a driver gives every engine.
-    `engine_paths` holds only the remapped capabilities (the manifest's `endpoints`).
+    `engine_paths` holds only the remapped capabilities (the manifest's `endpoints`, over a backend's own).
     `peer_checked` is false where nobody can tell whose the engine's sockets are: a command line that hands
     over to a container runtime, and `by_cli` is why it is run as one.
     `values` and `selection` say how the plan came to be.
@@ -99,10 +112,13 @@ class LaunchPlan:
     values: Mapping[str, Resolved]
     """Every token that the plan used, as it is written in the manifest."""
     selection: tuple[str, ...]
-    """One line a decision: operating system, accelerator, arch override."""
+    """One line a decision: operating system, accelerator, arch override, executable."""
+    dialect: Dialect = Dialect.OPENAI
     by_cli: str | None = None
     overrides: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """The options of the load request alone, which make the same plan once more."""
+    doubt: str | None = None
+    """What this host lacks for the engine, which was chosen for want of another."""
     notes: tuple[str, ...] = ()
     """What is odd about it, though it starts."""
     digest: str
@@ -147,6 +163,7 @@ def describe(plan: LaunchPlan) -> dict[str, JsonValue]:
         "peer_checked": plan.peer_checked,
         "stop": _stop(plan.stop),
         "slot_policy": plan.slot_policy,
+        "dialect": plan.dialect,
         "engine_paths": {capability.value: path for capability, path in sorted(plan.engine_paths.items())},
         "downsize_endpoint": plan.downsize_endpoint,
         "options": dict(plan.options),

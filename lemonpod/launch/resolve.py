@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import MappingProxyType
 from typing import Final
 
-from lemonpod.contract.manifest import Block, Manifest
-from lemonpod.contract.tokens import Template
-from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, Os
+from lemonpod.contract.manifest import Block
+from lemonpod.contract.vocabulary import Mode
 from lemonpod.errors import LaunchError
 from lemonpod.launch.argv.stop import ContainerStop
 from lemonpod.launch.argv.values import Caller
+from lemonpod.launch.command import Command, enable_args, other_templates, working_dir
 from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.environment import inheritable
 from lemonpod.launch.mode import model_mode
@@ -33,10 +31,11 @@ from lemonpod.launch.plan import (
 )
 from lemonpod.launch.render import Renderer, within
 from lemonpod.launch.request import LaunchRequest
-from lemonpod.launch.select import select_block
+from lemonpod.launch.select import Selection, select_block
 from lemonpod.launch.started import implied_stop, started_as, stopped_by
 from lemonpod.launch.substitute import check_passable
 from lemonpod.launch.values import TokenValues
+from lemonpod.launch.variant import base_of, command_of_variant
 
 # How a plan came to be, which two equal engines may differ in.
 _EXPLANATION: Final = frozenset({"digest", "notes", "overrides", "selection", "values"})
@@ -54,30 +53,23 @@ def resolve(request: LaunchRequest) -> LaunchPlan:
 def _plan(request: LaunchRequest) -> LaunchPlan:
     manifest, settings = request.manifest, request.settings
     with within(f"recipe '{manifest.recipe}'"):
-        _refuse_variant(manifest)
         mode = model_mode(manifest, request.entry)
-        options = effective_options(request)
-        selection = select_block(manifest, request.facts, options.device)
-        block = selection.block
-        if block.command is None or block.args is None:
-            raise LaunchError(f"{selection.path} must set 'command' and 'args'")
-        render = _renderer(request, options, block)
-        with within("command"):
-            command = render.text(block.command)
-            if not command:
-                raise LaunchError(f'"{block.command}" resolves to nothing')
-            render = replace(render, tokens=replace(render.tokens, command=command))
-            argv = (command, *render.vector(block.args, "args"), *_enable_args(manifest, mode, render))
-        env = render.env(block.env)
+        if manifest.variant_of is not None:
+            command = command_of_variant(request, base_of(manifest.variant_of), mode)
+        else:
+            command = _passthrough(request, mode)
+        options, selection, render = command.options, command.selection, command.render
+        argv, env = command.argv, command.env
         caller = Caller(
             cwd=request.folder, env=MappingProxyType({**inheritable(request.env), **env}), read=request.read
         )
-        cwd = _working_dir(block, render, request.facts.os)
-        spec, by_cli = started_as(argv, cwd, caller, env, settings.containers.container_driver)
-        stop = _stop(block, render, spec, caller.env, env)
+        spec, by_cli = started_as(argv, command.cwd, caller, env, settings.containers.container_driver)
+        if command.held is not None and isinstance(spec, ProcessSpec):
+            spec = replace(spec, held=command.held)
+        stop = _stop(selection.block, render, spec, caller.env, env)
         if settings.containers.require_pinned_images:
             require_pinned(argv, stop, selection.path)
-        values = render.used(_templates(block, manifest, mode))
+        values = render.used(command.templates)
         return LaunchPlan(
             recipe=manifest.recipe,
             model=request.entry.id,
@@ -88,16 +80,20 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
             device=selection.device,
             endpoint=TcpEndpoint(host=settings.host, port=request.port),
             spec=spec,
-            env=MappingProxyType(env),
-            probe=manifest.probe,
+            env=env,
+            probe=command.probe,
             peer_checked=by_cli is None,
             stop=stop,
             slot_policy=manifest.slot_policy,
-            engine_paths=manifest.endpoints,
+            engine_paths=MappingProxyType({**command.engine_paths, **manifest.endpoints}),
             downsize_endpoint=manifest.downsize_endpoint,
-            options=MappingProxyType(options.chosen()),
+            options=MappingProxyType(
+                {command.own_words.get(name, name): value for name, value in options.chosen().items()}
+            ),
             values=MappingProxyType(values),
             selection=selection.lines,
+            dialect=command.dialect,
+            doubt=selection.doubt,
             by_cli=by_cli,
             overrides=MappingProxyType(dict(request.overrides)),
             notes=(*options.notes, *notes(request, render, values), *env_notes(argv, caller.env)),
@@ -105,53 +101,44 @@ def _plan(request: LaunchRequest) -> LaunchPlan:
         )
 
 
-def _refuse_variant(manifest: Manifest) -> None:
-    if manifest.variant_of is not None:
-        raise LaunchError(
-            f"a variant of '{manifest.variant_of}' cannot be launched by this version, which runs recipes "
-            "with 'command' and 'args'",
-            hint="write the command line as 'command' and 'args', or use a later version of lemonpod",
-        )
-
-
-def _renderer(request: LaunchRequest, options: Options, block: Block) -> Renderer:
+def _passthrough(request: LaunchRequest, mode: Mode | None) -> Command:
+    """The command line that the manifest's block says."""
+    manifest = request.manifest
+    options = effective_options(request)
+    selection = select_block(manifest, request.facts, options.device)
+    block = selection.block
+    if block.command is None or block.args is None:
+        raise LaunchError(f"{selection.path} must set 'command' and 'args'")
+    render = _renderer(request, options, selection)
     with within("command"):
-        custom = tuple(arg for option in options.args for arg in split_args(option.value))
-        check_reserved(custom, {*request.manifest.reserved_args, *(block.reserved_args or ())})
-        for arg in custom:
-            check_passable(arg)
-    return Renderer(
-        tokens=TokenValues(request=request, options=options),
-        custom_args=custom,
-        custom_origin=" + ".join(option.origin for option in options.args) or "not set",
+        command = render.text(block.command)
+        if not command:
+            raise LaunchError(f'"{block.command}" resolves to nothing')
+        render = replace(render, tokens=replace(render.tokens, command=command))
+        argv = (command, *render.vector(block.args, "args"), *enable_args(manifest, mode, render))
+    return Command(
+        options=options,
+        selection=selection,
+        render=render,
+        argv=argv,
+        env=MappingProxyType(render.env(block.env)),
+        cwd=working_dir(block, render, request.facts.os),
+        templates=(block.command, *block.args, *other_templates(block, manifest, mode)),
+        probe=manifest.probe,
     )
 
 
-def _enabled(manifest: Manifest, mode: Mode | None) -> list[Capability]:
-    """The declared capabilities that are on in `mode`: all that share it, for a model has one mode."""
-    return [c for c in manifest.capabilities if mode is not None and CAPABILITIES[c].mode is mode]
-
-
-def _enable_args(manifest: Manifest, mode: Mode | None, render: Renderer) -> tuple[str, ...]:
-    argv: tuple[str, ...] = ()
-    for capability in _enabled(manifest, mode):
-        templates = manifest.capability_enable_args.get(capability, ())
-        argv += render.vector(templates, f"capability_enable_args.{capability}")
-    return argv
-
-
-def _working_dir(block: Block, render: Renderer, os: Os) -> Path | None:
-    if block.working_dir is None:
-        return None
-    with within("working_dir"):
-        text = render.text(block.working_dir)
-        pure = PureWindowsPath(text) if os is Os.WINDOWS else PurePosixPath(text)
-        if not pure.is_absolute():
-            raise LaunchError(
-                f"'{text}' is not an absolute path",
-                hint="write it in full, or begin it with a folder, as in {cache_dir}/work",
-            )
-        return Path(text)
+def _renderer(request: LaunchRequest, options: Options, selection: Selection) -> Renderer:
+    with within("command"):
+        custom = tuple(arg for option in options.args for arg in split_args(option.value))
+        check_reserved(custom, {*request.manifest.reserved_args, *(selection.block.reserved_args or ())})
+        for arg in custom:
+            check_passable(arg)
+    return Renderer(
+        tokens=TokenValues(request=request, options=options, accelerator=selection.accelerator),
+        custom_args=custom,
+        custom_origin=" + ".join(option.origin for option in options.args) or "not set",
+    )
 
 
 def _stop(
@@ -165,12 +152,3 @@ def _stop(
         return implied_stop(spec)
     command = render.stop_vector(block.stop_command, block.stop_command_args or ())
     return stopped_by(command, spec, env, own)
-
-
-def _templates(block: Block, manifest: Manifest, mode: Mode | None) -> Iterator[Template]:
-    """All templates of the plan, in the order in which people read a command line."""
-    single = [block.command, *(block.args or ())]
-    enabled = [manifest.capability_enable_args.get(c, ()) for c in _enabled(manifest, mode)]
-    stop = [block.stop_command, *(block.stop_command_args or ())]
-    rest = [*block.env.values(), block.working_dir, *stop]
-    yield from (t for t in chain(single, *enabled, rest) if t is not None)

@@ -10,6 +10,7 @@ from typing import Final
 from lemonpod.contract.manifest import Block, Manifest
 from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.errors import PlatformNotSupportedError
+from lemonpod.host.choice import missing
 from lemonpod.host.facts import HostFacts
 
 _OWN_NAMES: Final = frozenset({Accelerator.CPU, Accelerator.NPU})
@@ -22,7 +23,18 @@ class Selection:
     block: Block
     path: str
     accelerator: Accelerator
+    arch: str | None
+    """The GPU architecture that overrides and aliases are looked up by."""
+    lacks: str | None
+    """The fact that is missing for the accelerator, where it was chosen though this host lacks it."""
+    override: str | None
+    """The key of the arch override in it."""
     lines: tuple[str, ...]
+
+    @property
+    def doubt(self) -> str | None:
+        """Why an engine of the block may fail here."""
+        return _doubt(self.accelerator, self.lacks) if self.lacks else None
 
     @property
     def device(self) -> str:
@@ -30,8 +42,13 @@ class Selection:
         return self.accelerator.value if self.accelerator in _OWN_NAMES else Accelerator.GPU.value
 
 
-def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Selection:
-    """The block for this host; `device` is what the model's options ask for, in lower case."""
+def select_block(
+    manifest: Manifest, facts: HostFacts, device: str | None, *, arch: str | None = None
+) -> Selection:
+    """The block for this host; `device` is what the model's options ask for, in lower case.
+
+    `arch` is said by hand, and holds instead of what is known of this host.
+    """
     blocks = manifest.platforms.get(facts.os)
     if not blocks:
         raise PlatformNotSupportedError(
@@ -40,19 +57,24 @@ def select_block(manifest: Manifest, facts: HostFacts, device: str | None) -> Se
         )
     accelerator, why = _accelerator(blocks, manifest.default_accelerator, facts, device)
     lines = [f"operating system: {facts.os}", f"accelerator: {accelerator}, {why}"]
-    block = blocks[accelerator]
+    if lacks := missing(facts, accelerator):
+        lines.append(_doubt(accelerator, lacks))
+    block, arch, key = blocks[accelerator], arch or facts.arch_of(accelerator), None
     if block.arch:
-        key = match_arch(block.arch, facts.arch)
+        key = match_arch(block.arch, arch)
         if key is not None:
             block = block.merged_with(block.arch[key])
-            lines.append(f"arch override: '{key}', for this host's {facts.arch}")
+            lines.append(f"arch override: '{key}', for this host's {arch}")
         else:
-            found = f"for {facts.arch}" if facts.arch else "as no GPU architecture is known"
+            found = f"for {arch}" if arch else f"as no architecture for {accelerator} is known"
             lines.append(f"arch override: none {found}, of: {_names(block.arch)}")
     return Selection(
         block=block,
         path=f"platforms.{facts.os}.{accelerator}",
         accelerator=accelerator,
+        arch=arch,
+        lacks=lacks,
+        override=key,
         lines=tuple(lines),
     )
 
@@ -64,7 +86,7 @@ def match_arch(patterns: Iterable[str], arch: str | None) -> str | None:
     keys = sorted(patterns)
     if arch in keys:
         return arch
-    return next((key for key in keys if _is_glob(key) and _glob(key).fullmatch(arch)), None)
+    return next((key for key in keys if is_glob(key) and _glob(key).fullmatch(arch)), None)
 
 
 def _accelerator(
@@ -83,7 +105,12 @@ def _accelerator(
     return min(blocks), f"the first of the manifest's, none of which this host is known to have{passed_over}"
 
 
-def _is_glob(key: str) -> bool:
+def _doubt(accelerator: Accelerator, lacks: str) -> str:
+    return f"{accelerator} is not known to work here: {lacks}"
+
+
+def is_glob(key: str) -> bool:
+    """Whether it stands for several architectures."""
     return "*" in key or "?" in key
 
 

@@ -7,17 +7,16 @@ from pathlib import PurePath
 from typing import Final
 
 from lemonpod.contract.tokens import Token
-from lemonpod.contract.vocabulary import RESOLVABLE_ENV, ModelManagement
+from lemonpod.contract.vocabulary import RESOLVABLE_ENV, Accelerator, ModelManagement
 from lemonpod.errors import CheckpointNotFoundError, TokenError
 from lemonpod.launch.custom_args import as_text
-from lemonpod.launch.options import DEFAULT, Options
+from lemonpod.launch.options import Options
 from lemonpod.launch.plan import Resolved
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import match_arch
 from lemonpod.models.entry import MAIN, CheckpointFile
 
 _HINTS: Final = {
-    "arch_alias": "no entry of the manifest's arch_aliases is for this host",
     "pid": "it is known to the stop command only",
     "custom_args": "it stands for any number of arguments, so it must be an element of its own",
     "exe_dir": "it comes from the command, which cannot use it itself",
@@ -30,6 +29,8 @@ class TokenValues:
 
     request: LaunchRequest
     options: Options
+    accelerator: Accelerator | None = None
+    """What the block is for, once it is known."""
     command: str | None = None
     """The resolved command, once it is known."""
 
@@ -49,8 +50,19 @@ class TokenValues:
                 return self._relative(token, name)
         value = self._fixed(token)
         if value is None:
-            raise TokenError(f"token '{token}' has no value", hint=_HINTS.get(token.name))
+            hint = self._no_alias() if token.name == "arch_alias" else _HINTS.get(token.name)
+            raise TokenError(f"token '{token}' has no value", hint=hint)
         return value
+
+    @property
+    def _arch(self) -> str | None:
+        facts = self.request.facts
+        return facts.arch if self.accelerator is None else facts.arch_of(self.accelerator)
+
+    def _no_alias(self) -> str:
+        if self._arch is None:
+            return "no GPU architecture is known of this host; 'lemonpod host' says what is"
+        return f"no entry of the manifest's arch_aliases is for this host's {self._arch}"
 
     def _fixed(self, token: Token) -> Resolved | None:
         request, settings, facts = self.request, self.request.settings, self.request.facts
@@ -75,7 +87,7 @@ class TokenValues:
                 return Resolved(facts.cuda_arch or "", "host")
             case "arch_alias":
                 aliases = request.manifest.arch_aliases
-                key = match_arch(aliases, facts.arch)
+                key = match_arch(aliases, self._arch)
                 return None if key is None else Resolved(aliases[key], f"arch_aliases.{key}")
             case "resolved_path":
                 return self._checkpoint(token, MAIN)
@@ -92,7 +104,7 @@ class TokenValues:
     def _custom(self, token: Token, name: str) -> Resolved:
         option = self.options.get(name)
         # A default in the manifest is nearer to the engine than the one that holds for all recipes.
-        if option and (option.origin != DEFAULT or token.default is None):
+        if option and (option.chosen or token.default is None):
             return Resolved(as_text(option.value), option.origin)
         if token.default is not None:
             return Resolved(token.default, "token default")

@@ -60,3 +60,5 @@ class ModelEntry:
     size_gb: float | None = None
     suggested: bool = False
     source: str | None = None
+    hf_load: bool = False
+    """llama.cpp is to fetch the model itself."""

@@ -24,11 +24,9 @@ _SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:GB)?\s*", re.IGNORECAS
 
 _NOTHING: Final[Mapping[str, JsonValue]] = MappingProxyType({})
 _CHECKPOINT_FIELDS: Final = frozenset({"checkpoint", "checkpoints", "mmproj", "source", "registry_source"})
-_OTHER_FIELDS: Final = frozenset({"recipe", "labels", "recipe_options", "size", "suggested"})
+_OTHER_FIELDS: Final = frozenset({"recipe", "labels", "recipe_options", "size", "suggested", "hf_load"})
 # Lemonade's own, of no use to a launch.
-_UNUSED_FIELDS: Final = frozenset(
-    {"components", "hf_load", "image_defaults", "routing", "system_prompt", "version"}
-)
+_UNUSED_FIELDS: Final = frozenset({"components", "image_defaults", "routing", "system_prompt", "version"})
 
 
 def parse_entry(
@@ -48,6 +46,7 @@ def parse_entry(
         size_gb=fields.size(),
         suggested=value.get("suggested") is True,
         source=fields.text("source"),
+        hf_load=value.get("hf_load") is True,
     )
     for name in sorted(value.keys() - _CHECKPOINT_FIELDS - _OTHER_FIELDS - _UNUSED_FIELDS):
         fields.note(name, "unknown field, ignored")

@@ -64,3 +64,17 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = set(done.stdout.rpartition("modules:")[2].split())
 
     assert not loaded & HEAVY
+
+
+def test_serving_imports_no_installer() -> None:
+    """It never downloads an executable: what a server is wired from does not know how."""
+    script = (
+        "import sys\n"
+        "from lemonpod import bootstrap\n"
+        "import lemonpod.cli.serve, lemonpod.gateway.app, lemonpod.gateway.runner, lemonpod.engine.pool\n"
+        "import lemonpod.drivers.container, lemonpod.drivers.process, lemonpod.inventory.watch\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('lemonpod.install')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == []

@@ -43,13 +43,13 @@ def make_root() -> Path:
             unfinished = root().with_suffix(".part")
             shutil.rmtree(unfinished, ignore_errors=True)
             include = f"--include={','.join(PACKAGES)}"
-            run("debootstrap", "--variant=minbase", include, SUITE, str(unfinished), _mirror())
+            run("debootstrap", "--variant=minbase", include, SUITE, str(unfinished), mirror())
             shutil.rmtree(unfinished / "var/cache/apt", ignore_errors=True)
             unfinished.rename(root())
     return root()
 
 
-def _mirror() -> str:
+def mirror() -> str:
     """The mirror that this machine's own packages come from, where it is one of Debian."""
     known = run(
         "apt-get", "indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"

@@ -1,26 +1,24 @@
-"""How an engine's answer reaches the client: events as they come, JSON with the right name, errors in one
-shape, and everything else byte for byte."""
+"""How an engine's answer reaches the client: events as they come, JSON renamed, errors in one shape."""
 
 from __future__ import annotations
 
 import logging
-from typing import Final, Protocol
+from typing import Final
 
 from lemonpod.errors import LemonpodError
 from lemonpod.gateway.data.activity import Ending, ending_by
-from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, status_line
 from lemonpod.gateway.data.rename import EventRenamer, renamed
-from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.trouble import EventScrubber
 from lemonpod.gateway.data.usage import StreamMeter, usage_in
 from lemonpod.gateway.data.usual import Body, Told
+from lemonpod.gateway.data.way import Turn, Way
+from lemonpod.gateway.dialects import as_plain_text
 from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
 from lemonpod.gateway.errors import Answer, envelope, typed_envelope
 from lemonpod.gateway.headers import as_lines
 from lemonpod.gateway.sse import DONE, PING, error_event
-from lemonpod.gateway.stats import Stats, Usage
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import Dialect
 
 log = logging.getLogger(__name__)
 
@@ -38,81 +36,6 @@ _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
-class Turn(Protocol):
-    """The request that is answered, and what its client expects."""
-
-    client: ClientConnection
-    request: Request
-    plan: LaunchPlan
-    name: str
-    """The model's, as the client asked for it or else our own, which the answer is to carry too."""
-    started: float
-    status: int | None
-    usage: Usage
-    sent: int
-    """Bytes of the body."""
-
-    @property
-    def wants_done(self) -> bool:
-        """Its event streams end with `data: [DONE]`."""
-
-    @property
-    def wants_output(self) -> bool:
-        """An answer without a body is no answer: a sound, a shape."""
-
-    @property
-    def heartbeat(self) -> float: ...
-
-    @property
-    def stats(self) -> Stats: ...
-
-    def become(self, way: Way, begun: bytes) -> None:
-        """Go on in another way, to which these bytes are to be told."""
-
-    def finish(self, ending: Ending = Ending.COMPLETE, *, keep: bool = True) -> None:
-        """The answer is out."""
-
-    def fail(self, error: LemonpodError) -> None:
-        """Answer with the error, where no answer has begun."""
-
-    def refuse(self, answer: Answer) -> None:
-        """Answer so, where no answer has begun."""
-
-
-class Way:
-    """One way to answer."""
-
-    __slots__ = ("_turn",)
-
-    is_over = False
-    """Nothing that the engine may still send matters."""
-
-    def __init__(self, turn: Turn) -> None:
-        self._turn = turn
-
-    def piece(self, data: bytes) -> None:
-        """All that came of the engine's body at once."""
-
-    def flush(self) -> None:
-        """There is nothing of the body for now: send what was kept for it."""
-
-    def end(self) -> None:
-        """The engine's answer is whole."""
-
-    def broken(self, error: LemonpodError) -> None:
-        """It will never be."""
-        self._turn.fail(error)
-
-    def close(self) -> None:
-        """Called once, however the answer ended."""
-
-    def probe(self) -> bool:
-        """Send something that means nothing, or return False where nothing can be sent."""
-        return False
-
-    def tick(self, now: float) -> None: ...
-
-
 def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> Way:
     """How to answer the turn with what the engine says."""
     if status >= 400:
@@ -123,6 +46,8 @@ def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> 
         return _Events(turn, status, head)
     if head.body is Body.JSON:
         return _Json(turn, status, head, length)
+    if turn.plan.dialect is Dialect.WHISPER_CPP:
+        head = Told(as_plain_text(head.fields))
     return _Bytes(turn, status, head, length)
 
 

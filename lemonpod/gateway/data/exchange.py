@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, Final
 
 from lemonpod.contract.vocabulary import Body, Capability
@@ -13,7 +14,7 @@ from lemonpod.engine.api import NO_WAIT
 from lemonpod.engine.instance import EngineLease
 from lemonpod.errors import EngineError, EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.data.activity import Activity, Ending, ending_by
-from lemonpod.gateway.data.answers import Way, way_to_answer
+from lemonpod.gateway.data.answers import way_to_answer
 from lemonpod.gateway.data.call import asked_in, for_engine, pump
 from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.pipe import BodyPipe
@@ -21,6 +22,8 @@ from lemonpod.gateway.data.relay import Relay, Target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
 from lemonpod.gateway.data.usual import told
+from lemonpod.gateway.data.way import Way
+from lemonpod.gateway.dialects import body_of, form_of, route_of
 from lemonpod.gateway.errors import Answer, answer_to, row_of
 from lemonpod.gateway.intake import (
     Intake,
@@ -34,10 +37,11 @@ from lemonpod.gateway.intake import (
 from lemonpod.gateway.json_body import BIG
 from lemonpod.gateway.routes import require
 from lemonpod.gateway.stats import UNKNOWN, Stats
-from lemonpod.launch.plan import LaunchPlan
+from lemonpod.launch.plan import Dialect, LaunchPlan
 
 log = logging.getLogger(__name__)
 
+_USUAL: Final = Dialect.OPENAI
 _EXIT_NOTICE: Final = 0.1
 """From the end of a process's sockets to the news of its exit."""
 # Other statuses end no request, and clients cannot read them.
@@ -199,8 +203,10 @@ class Exchange:
             require(self._route, lease.plan)  # the manifest may have changed since it was chosen
             self._wait = lease.wait
             self._over = asyncio.get_running_loop().create_future()
-            self._call(lease, intake)
-            await self._over
+            kind = self.request.known.get(b"content-type", b"")
+            async with form_of(self._route, intake, lease.plan, kind) as spoken:
+                self._call(lease, spoken)
+                await self._over
 
     def _understand(self, intake: Intake) -> None:
         self.asked = self._named = asked_in(intake, self._target)
@@ -211,7 +217,11 @@ class Exchange:
         self.name = self._named = self._named or lease.plan.model
         upstream = self._upstream = self._relay.upstream(lease, self.client.clock, self.client.outbox)
         self._called = True
-        self._head, self._body = for_engine(self.request, self._target, lease.plan, intake)
+        target = self._target
+        if lease.plan.dialect is not _USUAL:
+            target = replace(target, route=route_of(target.route, lease.plan))
+            intake = body_of(intake, lease.plan)
+        self._head, self._body = for_engine(self.request, target, lease.plan, intake)
         # A file cannot be read from its start while it is still read for a connection that has just ended.
         upstream.call(self, fresh=isinstance(self._body, Upload))
 

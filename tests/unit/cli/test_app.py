@@ -327,3 +327,31 @@ def test_doctor_gives_a_command_where_an_error_says_no_cure(
 
     assert run(["doctor", "--port", "1"]) == 1
     assert "fix: lemonpod manifest plan test-engine --model user.m" in capsys.readouterr().out
+
+
+def test_backends_lists_built_in_ones_and_the_programs_of_variants(
+    backends: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    program = tmp_path / "bin" / "llama-server"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    for recipe, binary in (("there", "llama-server"), ("gone", "llama-fork")):
+        block = {"linux": {"cpu": {"binary": binary}}}
+        document = make_document(recipe=recipe, variant_of="llamacpp", platforms=block)
+        write(backends / f"{recipe}.json", document)
+    folders = ["--cache-dir", str(tmp_path / "cache"), "--config-dir", str(tmp_path)]
+
+    assert run(["backends", "--json", *folders]) == 0
+    rows = {row["recipe"]: row for row in json.loads(capsys.readouterr().out)["recipes"]}
+
+    assert rows["llamacpp"]["executable"] == rows["there"]["executable"] == str(program)
+    assert rows["llamacpp"]["scope"] == "builtin"
+    assert (rows["there"]["variant_of"], rows["gone"]["executable"]) == ("llamacpp", None)
+    assert "names no source" in rows["gone"]["executable_problem"]
+    assert "sd-cpp" not in rows
+    assert run(["backends", "--all", *folders]) == 0
+    table = capsys.readouterr().out
+    assert "no program" in table
+    assert run(["doctor", *folders]) in {0, 1}
+    assert f"llamacpp: {program}, whispercpp: there is no whisper-server" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -539,7 +540,7 @@ async def test_system_info_has_what_lemonades_clients_demand(start: Starter) -> 
     assert info["model_storage"]["path"] == str(world.folder / "hub")
     assert info["model_storage"]["total_bytes"] > 0
     recipes = info["recipes"]
-    for name in ("llamacpp", "whispercpp", "sd-cpp", "flm", "ryzenai-llm"):
+    for name in ("flm", "ryzenai-llm"):
         assert {backend["state"] for backend in recipes[name]["backends"].values()} == {"unsupported"}
     for recipe in recipes.values():
         assert recipe["default_backend"] in recipe["backends"]
@@ -560,6 +561,57 @@ async def test_system_info_has_what_lemonades_clients_demand(start: Starter) -> 
     assert own["options"] == [
         {"name": "vk", "cli_flag": "--vk", "default": 0, "type_name": None, "help": "which", "group": None}
     ]
+
+
+async def test_built_in_backends_need_a_program(start: Starter, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "llama-server"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    world = await start(answer)
+
+    recipes = (await world.get("/v1/system-info")).json["recipes"]
+
+    assert recipes["llamacpp"]["default_backend"] == "cpu"
+    assert recipes["llamacpp"]["backends"]["cpu"] == {
+        "devices": [],
+        "state": "installed",
+        "message": str(program),
+        "action": "",
+        "can_uninstall": False,
+    }
+    assert recipes["llamacpp"]["backends"]["vulkan"]["state"] == "unsupported"
+    assert recipes["llamacpp"]["options"][0]["cli_flag"] == "--llamacpp-device"
+    lacking = recipes["sd-cpp"]["backends"]["cpu"]
+    assert lacking["state"] == "action_required"
+    assert "there is no sd-server" in lacking["message"]
+    assert "install sd-server" in lacking["action"]
+
+
+@pytest.mark.parametrize(
+    ("document", "state", "action"),
+    [
+        ({}, "action_required", "put it into"),
+        (
+            {"source": "https://example.invalid/x", "sha256": f"sha256:{'0' * 64}"},
+            "installable",
+            f"lemonpod backends install-external {RECIPE}",
+        ),
+        ({"variant_of": "flm"}, "unsupported", ""),
+        ({"platforms": {"darwin": {"cpu": {"binary": "llama-server"}}}}, "unsupported", ""),
+    ],
+)
+async def test_a_variant_without_its_program(
+    start: Starter, document: dict[str, Any], state: str, action: str
+) -> None:
+    blocks = {"linux": {"cpu": {"binary": "llama-server"}}}
+    world = await start(answer, **{"variant_of": "llamacpp", "platforms": blocks, **document})
+
+    recipe = (await world.get("/v1/system-info")).json["recipes"][RECIPE]
+
+    assert recipe["variant_of"] == document.get("variant_of", "llamacpp")
+    backend = recipe["backends"][RECIPE]
+    assert (backend["state"], backend["action"].startswith(action)) == (state, True)
+    assert backend["message"]
 
 
 async def test_a_recipe_for_another_system_says_so(start: Starter) -> None:

@@ -36,7 +36,11 @@ def tree(root: type[LemonpodError]) -> Iterator[type[LemonpodError]]:
             yield from tree(child)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in tree(LemonpodError) if kind is not LemonpodError])
+# A server installs nothing.
+ANSWERED = [kind for kind in tree(LemonpodError) if not issubclass(kind, errors.InstallError)][1:]
+
+
+@pytest.mark.parametrize("kind", ANSWERED)
 def test_every_error_class_has_a_row_of_its_own_family(kind: type[LemonpodError]) -> None:
     assert 400 <= row_of(kind).status <= 599
 

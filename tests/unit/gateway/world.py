@@ -22,6 +22,7 @@ from lemonpod.gateway.app import make_app
 from lemonpod.gateway.data.activity import ActivityLog
 from lemonpod.gateway.runner import running
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.registry import ModelRegistry
@@ -108,6 +109,7 @@ class Starter:
         models: Mapping[str, Mapping[str, Any]] | None = None,
         files: Mapping[str, str] | None = None,
         drivers: Sequence[Driver] | None = None,
+        facts: HostFacts | None = None,
         **document: Any,
     ) -> World:
         """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
@@ -132,9 +134,9 @@ class Starter:
             paths=DiscoveryPaths(user_config=(backends,), user_cache=(), system=(), shipped=()),
             registry=ModelRegistry(self.folder),
             hub=hub,
-            facts=make_facts(),
+            facts=facts or make_facts(),
             settings=LaunchSettings(hf_cache=hub, cache_dir=self.folder / "cache"),
-            env={},
+            env={"PATH": str(self.folder / "bin")},
             builtin=BUILTIN_RECIPES,
             euid=os.geteuid(),
         )

@@ -9,6 +9,7 @@ from lemonpod.contract.vocabulary import Accelerator, Os
 from lemonpod.errors import ConfigError
 from lemonpod.host.detect import detect
 from lemonpod.host.facts import HostFacts
+from lemonpod.host.tree import Folder
 
 VERSION = "Linux version 6.18.3-200.fc43.x86_64 (mockbuild@x) (gcc) #1 SMP\n"
 RELEASE = 'NAME="Fedora Linux"\nVERSION="43 (Workstation Edition)"\nID=fedora\nVERSION_ID=43\n'
@@ -29,7 +30,7 @@ def root(folder: Path, **files: str | bytes) -> Path:
 
 
 def linux(folder: Path) -> HostFacts:
-    return detect(folder, system="linux")
+    return detect(Folder(folder))
 
 
 def test_a_whole_machine(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_a_whole_machine(tmp_path: Path) -> None:
     assert linux(machine) == HostFacts(
         os=Os.LINUX,
         os_version="Linux-6.18.3-200.fc43.x86_64 (Fedora Linux 43)",
-        machine=platform.machine(),
+        machine="x86_64",
         cpu_name="AMD RYZEN AI MAX+ 395 w/ Radeon 8060S",
         cpu_count=2,
         memory_bytes=127098456 * 1024,
@@ -107,17 +108,51 @@ def test_files_that_are_none_raise_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("system", "expected"), [("darwin", Os.DARWIN), ("win32", Os.WINDOWS)])
-def test_other_systems_say_what_python_knows(tmp_path: Path, system: str, expected: Os) -> None:
-    facts = detect(tmp_path, system=system)
+def test_other_systems_say_what_python_knows(system: str, expected: Os) -> None:
+    facts = detect(system=system)
+    assert (facts.accelerators[0] is Accelerator.METAL) is (expected is Os.DARWIN)
     assert facts.os is expected
     assert facts.machine == platform.machine()
     assert (facts.memory_bytes, facts.cpu_count) == (None, None)
 
 
-def test_a_system_that_manifests_have_no_name_for(tmp_path: Path) -> None:
+def test_a_system_that_manifests_have_no_name_for() -> None:
     with pytest.raises(ConfigError, match="freebsd14"):
-        detect(tmp_path, system="freebsd14")
+        detect(system="freebsd14")
 
 
 def test_this_machine() -> None:
-    assert detect().accelerators == (Accelerator.CPU,)
+    facts = detect()
+    assert facts.machine == platform.machine()
+    assert facts.accelerators[-1] is Accelerator.CPU
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "kernel", "expected"),
+    [
+        ("vendor_id\t: GenuineIntel\n", None, "x86_64"),
+        ("CPU implementer\t: 0x41\n", None, "aarch64"),
+        ("isa\t: rv64\n", "riscv64\n", "riscv64"),
+        ("isa\t: rv64\n", None, None),
+    ],
+)
+def test_the_instruction_set_of_files_from_elsewhere(
+    tmp_path: Path, cpuinfo: str, kernel: str | None, expected: str | None
+) -> None:
+    machine = root(tmp_path, proc_cpuinfo=cpuinfo)
+    if kernel:
+        root(tmp_path, proc_sys_kernel_arch=kernel)
+    assert linux(machine).machine == expected
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "cores"),
+    [
+        ("physical id\t: 0\ncore id\t\t: 0\nphysical id\t: 0\ncore id\t\t: 0\n", 1),
+        ("physical id\t: 0\ncore id\t\t: 3\nphysical id\t: 1\ncore id\t\t: 3\n", 2),
+        ("processor\t: 0\n", None),
+        ("physical id\t: 0\n", None),
+    ],
+)
+def test_threads_that_share_a_core(tmp_path: Path, cpuinfo: str, cores: int | None) -> None:
+    assert linux(root(tmp_path, proc_cpuinfo=cpuinfo)).core_count == cores

@@ -125,7 +125,7 @@ def test_an_inventory_that_has_not_looked_is_empty(place: Place) -> None:
     ("recipe", "words"),
     [
         ("nowhere", "no external manifest registered for recipe 'nowhere'"),
-        ("llamacpp", "recipe 'llamacpp' is built into Lemonade"),
+        ("flm", "recipe 'flm' is built into Lemonade"),
         ("broken", "the manifest of recipe 'broken' was rejected: "),
     ],
 )

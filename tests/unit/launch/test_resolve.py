@@ -80,16 +80,6 @@ def test_a_block_without_a_command_starts_nothing() -> None:
         resolve(make_request(manifest))
 
 
-def test_a_variant_is_refused_with_what_to_do() -> None:
-    manifest = make_manifest(
-        variant_of="llamacpp",
-        platforms={"linux": {"cpu": {"binary": "llama-server"}}},
-    )
-    with pytest.raises(LaunchError, match="a variant of 'llamacpp' cannot be launched") as caught:
-        resolve(make_request(manifest))
-    assert "later version" in (caught.value.hint or "")
-
-
 # Where a failure is
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from lemonpod.contract.vocabulary import Accelerator, Os
 from lemonpod.errors import PlatformNotSupportedError
+from lemonpod.host.choice import with_gpus
 from lemonpod.launch.select import match_arch, select_block
 from tests.factories import make_facts
+from tests.hardware import facts_of, machine
 from tests.unit.launch.requests import make_manifest
 
 
@@ -60,7 +62,10 @@ def test_the_accelerator(
 def test_a_line_says_why(default: str | None, device: str | None, found: str, line: str) -> None:
     manifest = make_manifest(platforms={"linux": blocks("rocm", "cuda")}, default_accelerator=default)
     selection = select_block(manifest, make_facts(accelerators=(Accelerator(found),)), device)
-    assert selection.lines == ("operating system: linux", line)
+    assert selection.lines[:2] == ("operating system: linux", line)
+    lacks = "no NVIDIA GPU with its driver was found" if found == "cpu" else None
+    assert selection.lacks == lacks
+    assert selection.lines[2:] == ((f"cuda is not known to work here: {lacks}",) if lacks else ())
 
 
 def test_an_operating_system_without_a_block() -> None:
@@ -140,9 +145,33 @@ def test_an_arch_override_replaces_fields_and_merges_env(
     assert block.reserved_args == reserved
 
 
-def test_the_arch_is_rocms_before_cudas() -> None:
-    manifest = make_manifest(platforms={"linux": arch_block()})
-    both = make_facts(accelerators=(Accelerator.ROCM,), rocm_arch="gfx1151", cuda_arch="sm_90")
-    assert "arch override: 'gfx1151', for this host's gfx1151" in select_block(manifest, both, None).lines
-    cuda = make_facts(accelerators=(Accelerator.ROCM,), cuda_arch="sm_90")
-    assert "arch override: none for sm_90, of: gfx115*, gfx1151" in select_block(manifest, cuda, None).lines
+@pytest.mark.parametrize(  # a host may have GPUs of two makers
+    ("accelerator", "rocm", "cuda", "expected"),
+    [
+        ("rocm", "gfx1151", "sm_90", "gfx1151"),
+        ("cuda", "gfx1151", "sm_90", "sm_90"),
+        ("rocm", None, "sm_90", None),
+        ("cuda", "gfx1151", None, None),
+        ("vulkan", "gfx1151", "sm_90", "gfx1151"),
+        ("vulkan", None, "sm_90", "sm_90"),
+    ],
+)
+def test_the_arch_is_the_accelerators(
+    accelerator: str, rocm: str | None, cuda: str | None, expected: str | None
+) -> None:
+    (block,) = arch_block().values()
+    block["arch"]["sm_90"] = {"args": ["cuda"]}
+    manifest = make_manifest(platforms={"linux": {accelerator: block}})
+    facts = make_facts(accelerators=(Accelerator(accelerator),), rocm_arch=rocm, cuda_arch=cuda)
+    selection = select_block(manifest, facts, None)
+    assert selection.arch == expected
+    none = f"none as no architecture for {accelerator} is known, of: gfx115*, gfx1151, sm_90"
+    found = f"'{expected}', for this host's {expected}" if expected else none
+    assert selection.lines[-1] == f"arch override: {found}"
+
+
+def test_the_arch_for_vulkan_is_that_of_the_gpu_that_is_preferred() -> None:  # G13
+    manifest = make_manifest(platforms={"linux": blocks("vulkan", "cpu")})
+    gpus = facts_of(machine("rtx4090-proc")).gpus + facts_of(machine("strix-halo-gfx1151")).gpus
+    facts = with_gpus(make_facts(), gpus)
+    assert (facts.arch, select_block(manifest, facts, None).arch) == ("gfx1151", "sm_89")

@@ -112,7 +112,9 @@ def test_an_arch_without_an_alias_fails_loudly() -> None:
     manifest = {"arch_aliases": {"gfx1151": "strix-halo"}}
     error = error_of("{arch_alias}", manifest=manifest, facts=make_facts(rocm_arch="gfx1100"))
     assert "token '{arch_alias}' has no value" in error.message
-    assert error.hint == "no entry of the manifest's arch_aliases is for this host"
+    assert error.hint == "no entry of the manifest's arch_aliases is for this host's gfx1100"
+    error = error_of("{arch_alias}", manifest=manifest)
+    assert error.hint == "no GPU architecture is known of this host; 'lemonpod host' says what is"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Installing the executables of variants: only commands do it, never the server."""

@@ -1,0 +1,1 @@
+"""Archives that nobody trusts, unpacked into a folder of their own."""
