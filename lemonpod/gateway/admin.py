@@ -13,18 +13,14 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import LogLine
 from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
 from lemonpod.gateway import keys
-from lemonpod.gateway.control_body import ControlBody
+from lemonpod.gateway.control_body import object_of
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
-from lemonpod.gateway.intake import read_body
-from lemonpod.gateway.json_body import peek
 from lemonpod.gateway.load_stream import stream_load
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.inventory.servable import Servable
 from lemonpod.launch.options import accepted_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "stream"})
-_MAX_BODY: Final = 256 << 10
-"""A few options need no more, and reading it must not hold up others."""
 _MANY: Final = 100
 """Of requests, where nobody says how many."""
 _MAX_DIGITS: Final = 18
@@ -36,7 +32,7 @@ async def load(request: web.Request) -> web.StreamResponse:
 
     With `stream` the answer is a stream of events that tell of the progress.
     """
-    body = await _object(request)
+    body = await object_of(request)
     name = _model(body)
     if name is None:
         raise MalformedRequestError("'model_name' parameter is required")
@@ -66,8 +62,7 @@ async def load(request: web.Request) -> web.StreamResponse:
 
 async def unload(request: web.Request) -> web.Response:
     """Stop one engine, or without a name every one."""
-    data = await read_body(ControlBody(request), request.app[keys.SETTINGS], _MAX_BODY)
-    name = _model(_parsed(data)) if data else None
+    name = _model(await object_of(request, or_nothing=True))
     pool = request.app[keys.POOL]
     try:
         if name is None:
@@ -143,21 +138,6 @@ def _flag(body: Mapping[str, Any], name: str) -> bool:
     if not isinstance(value, bool):
         raise MalformedRequestError(f"'{name}' must be true or false")
     return value
-
-
-async def _object(request: web.Request) -> Mapping[str, Any]:
-    return _parsed(await read_body(ControlBody(request), request.app[keys.SETTINGS], _MAX_BODY))
-
-
-def _parsed(data: bytes) -> Mapping[str, Any]:
-    peek(data, ())  # the same strictness as for every other body
-    try:
-        parsed: Mapping[str, Any] = json.loads(data)
-        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError as error:
-        # Integers of thousands of digits, numbers beyond all floats, half a character.
-        raise MalformedRequestError(f"Invalid JSON in request body: {error}") from error
-    return parsed
 
 
 def _model(body: Mapping[str, JsonValue]) -> str | None:

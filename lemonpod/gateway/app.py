@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from lemonpod.engine.pool import Pool
-from lemonpod.gateway import admin, health, keys, middlewares, models_api
+from lemonpod.gateway import admin, health, keys, middlewares, models_api, ollama_api
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
 from lemonpod.gateway.machine_api import Machine
@@ -16,6 +16,7 @@ from lemonpod.gateway.routes import PREFIXES, ROUTES
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.gateway.system_api import system_info
+from lemonpod.gateway.translate.endpoints import ENDPOINTS
 from lemonpod.inventory.inventory import Inventory
 
 
@@ -48,6 +49,9 @@ def make_app(
     app.router.add_post("/internal/shutdown", admin.shutdown)
     for prefix in PREFIXES:
         _add_api(app.router, prefix)
+    for path in ENDPOINTS:
+        app.router.add_post(path, _of_the_data_path)
+    ollama_api.add_routes(app.router)
     return app
 
 

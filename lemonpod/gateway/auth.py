@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from functools import lru_cache
 
 from lemonpod.errors import UnauthorizedError
 from lemonpod.gateway.settings import GatewaySettings
+
+
+def proof_of(fields: Mapping[bytes, bytes]) -> bytes:
+    """What a client proves itself with, as if it stood in Authorization; Anthropic's say it elsewhere."""
+    authorization = fields.get(b"authorization")
+    if authorization is None and (key := fields.get(b"x-api-key")):
+        return b"Bearer " + key
+    return authorization or b""
 
 
 def check_use(authorization: bytes, settings: GatewaySettings) -> None:

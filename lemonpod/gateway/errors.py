@@ -120,6 +120,12 @@ def typed_envelope(message: str, kind: str, **more: object) -> Envelope:
     return {"error": {"message": message, "type": kind, **more}}
 
 
+def message_of(envelope: Envelope) -> str:
+    """What an error's body says, in any of the shapes."""
+    error = envelope["error"]
+    return str(error["message"] if isinstance(error, dict) else error)
+
+
 def answer_to(error: LemonpodError, *, model: str | None = None) -> Answer:
     """The whole answer that tells of `error`."""
     row = row_of(type(error))

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from json.encoder import encode_basestring_ascii
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -52,6 +52,18 @@ async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
     if len(data) <= BIG:
         return peek(data, names)
     return await asyncio.to_thread(peek, data, names)
+
+
+def parsed(data: bytes) -> Mapping[str, Any]:
+    """The whole object, which `peek` lets pass, and which can be written as JSON again."""
+    peek(data, ())
+    try:
+        values: Mapping[str, Any] = json.loads(data)
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:
+        # Integers of thousands of digits, numbers beyond all floats, half a character.
+        raise _invalid(str(error)) from error
+    return values
 
 
 def peek(data: bytes, names: Collection[str]) -> JsonBody:

@@ -9,6 +9,7 @@ from lemonpod.errors import LemonpodError
 from lemonpod.gateway.data.activity import Ending, ending_by
 from lemonpod.gateway.data.heads import BODILESS, closing_lines, own_answer, status_line
 from lemonpod.gateway.data.rename import EventRenamer, renamed
+from lemonpod.gateway.data.streamed import CHUNKED, LAST_CHUNK, Streamed
 from lemonpod.gateway.data.trouble import EventScrubber
 from lemonpod.gateway.data.usage import StreamMeter, usage_in
 from lemonpod.gateway.data.usual import Body, Told
@@ -28,18 +29,14 @@ _NO_OUTPUT: Final = (
     "Generation failed: the backend produced no output (it likely crashed or ran out of GPU memory). "
     "Check the server logs."
 )
-# nginx and its kin would collect the tokens and hand them over in one lump.
-_EVENT_HEADERS: Final = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 _NOT_IN_EVENTS: Final = frozenset({b"cache-control", b"x-accel-buffering"})
 _LENGTH: Final = b"Content-Length: %b\r\n"
-_CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
-_LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> Way:
     """How to answer the turn with what the engine says."""
     if status >= 400:
-        return _Failure(turn, status, head)
+        return Failure(turn, status, head)
     if turn.request.method == b"HEAD" or status in BODILESS:
         return _Bodiless(turn, status, head, length)
     if head.body is Body.EVENTS:
@@ -86,7 +83,7 @@ class _Bytes(Way):
             status_line(status),
             head.lines,
             b"" if length is None else _LENGTH % length,
-            _CHUNKED if self._chunked else b"",
+            CHUNKED if self._chunked else b"",
             closing_lines(turn.request, turn.client.clock),
         )
 
@@ -113,7 +110,7 @@ class _Bytes(Way):
         if turn.wants_output and not self._begun:
             _refuse_nothing(turn)
             return
-        last = self._unsent + (_LAST_CHUNK if self._chunked else b"")
+        last = self._unsent + (LAST_CHUNK if self._chunked else b"")
         if last:
             turn.client.write(last)
         turn.finish(keep=self._keep)
@@ -127,7 +124,7 @@ class _Bytes(Way):
         self._turn.finish(ending_by(error), keep=False)
 
 
-class _Kept(Way):
+class Kept(Way):
     """What is kept back for now."""
 
     __slots__ = ("_head", "_pieces", "_size", "_status")
@@ -144,7 +141,7 @@ class _Kept(Way):
         self._size += len(data)
 
 
-class _Json(_Kept):
+class _Json(Kept):
     """Kept back until it is whole, then sent with the name that the client knows."""
 
     __slots__ = ("_length",)
@@ -183,33 +180,19 @@ class _Json(_Kept):
         turn.finish()
 
 
-class _Events(Way):
+class _Events(Streamed):
     """Event by event, each with the name that the client knows; silence is filled, and the end made plain."""
 
-    __slots__ = ("_chunked", "_clock", "_last", "_meter", "_renamer", "_scrubber", "_time", "_unsent")
+    __slots__ = ("_meter", "_renamer", "_scrubber", "_time")
 
     def __init__(self, turn: Turn, status: int, head: Told) -> None:
-        super().__init__(turn)
-        request = turn.request
+        super().__init__(turn, status, as_lines(head.fields, without=_NOT_IN_EVENTS))
         turn.stats.streams[turn.plan.model] += 1
-        self._chunked = not request.is_old
-        if request.is_old:
-            request.keep_alive = False
         self._meter = StreamMeter()
         self._renamer: EventRenamer | None = EventRenamer(turn.name)
         self._scrubber: EventScrubber | None = None
         """For the errors in it, from the first one on."""
-        self._clock = turn.client.clock
-        self._time = self._clock.exact
-        self._last = self._clock.now
-        """When something was sent."""
-        self._unsent = b"%b%b%b%b%b" % (
-            status_line(status),
-            as_lines(head.fields, without=_NOT_IN_EVENTS),
-            _EVENT_HEADERS,
-            _CHUNKED if self._chunked else b"",
-            closing_lines(request, turn.client.clock, stream=True),
-        )
+        self._time = turn.client.clock.exact
 
     @property
     def is_over(self) -> bool:  # type: ignore[override]
@@ -231,11 +214,6 @@ class _Events(Way):
         else:
             self.flush()
 
-    def flush(self) -> None:
-        if self._unsent:
-            self._turn.client.write(self._unsent)
-            self._unsent = b""
-
     def end(self) -> None:
         turn, events = self._turn, self._meter.events
         self._send_held()
@@ -243,9 +221,7 @@ class _Events(Way):
             log.warning("%s: %s told of an error in its stream", _name(turn), turn.plan.recipe)
         elif turn.wants_done and not events.done:
             self._send(events.closing(DONE))
-        if self._chunked:
-            turn.client.write(self._unsent + _LAST_CHUNK)
-        turn.finish(Ending.ERROR if events.failed else Ending.COMPLETE, keep=self._chunked)
+        self._finish(Ending.ERROR if events.failed else Ending.COMPLETE)
 
     def broken(self, error: LemonpodError) -> None:
         turn = self._turn
@@ -268,11 +244,6 @@ class _Events(Way):
             self._send(PING)
         return True  # else the rest of the event is on its way
 
-    def tick(self, now: float) -> None:
-        heartbeat = self._turn.heartbeat
-        if heartbeat and now - self._last >= heartbeat and not self._turn.client.paused:
-            self.probe()
-
     def _scrubbed(self, data: bytes) -> bytes:
         if self._scrubber is None:
             self._scrubber = EventScrubber(self._turn.plan, self._meter.events.trouble, self._renamer)
@@ -285,20 +256,8 @@ class _Events(Way):
         if rest:
             self._send(rest)
 
-    def _send(self, data: bytes) -> None:
-        turn = self._turn
-        turn.sent += len(data)
-        if self._chunked:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        if self._unsent:
-            turn.client.write(self._unsent + data)
-            self._unsent = b""
-        else:
-            turn.client.send(data)
-        self._last = self._clock.now
 
-
-class _Failure(_Kept):
+class Failure(Kept):
     """An engine's error, read up to a bound."""
 
     __slots__ = ()
@@ -310,7 +269,9 @@ class _Failure(_Kept):
 
     def end(self) -> None:
         turn = self._turn
-        answer, kept = engine_answer(self._status, self._head.fields, b"".join(self._pieces), turn.plan)
+        said = b"".join(self._pieces)
+        answer, kept = engine_answer(self._status, self._head.fields, said, turn.plan)
+        answer = turn.worded(answer)
         turn.status = answer.status
         turn.client.write(own_answer(answer, turn.request, turn.client.clock, as_lines(kept)))
         turn.finish(Ending.ERROR)

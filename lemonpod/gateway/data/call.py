@@ -36,10 +36,15 @@ def for_engine(
         lines += b"Content-Length: %d\r\n" % intake.size
     elif request.method == b"POST":
         lines += b"Content-Length: 0\r\n"
+    return head_for_engine(request.method, target, plan, lines), body
+
+
+def head_for_engine(method: bytes, target: Target, plan: LaunchPlan, lines: bytes) -> bytes:
+    """A request's head with these header lines, each with its end."""
     remap = plan.engine_paths.get(target.route.capability)
     path = engine_target(target.route, remap, target.slot, target.query)
     line = f" {path} HTTP/1.1\r\nHost: {plan.endpoint.host}:{plan.endpoint.port}\r\n"
-    return b"".join((request.method, line.encode("latin-1"), lines, b"\r\n")), body
+    return b"".join((method, line.encode("latin-1"), lines, b"\r\n"))
 
 
 async def pump(upload: Upload, connection: EngineConnection) -> None:

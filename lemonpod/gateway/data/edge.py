@@ -14,6 +14,7 @@ from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.clock import Clock
 from lemonpod.gateway.data.control import Control
 from lemonpod.gateway.data.exchange import Exchange
+from lemonpod.gateway.data.interpreted import Interpreted, find_endpoint
 from lemonpod.gateway.data.relay import Relay, find_target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.responder import Responder
@@ -81,6 +82,8 @@ class Edge:
             target = find_target(request.method, request.target)
             if target is not None:
                 return Exchange(self._relay, client, request, target)
+            if (endpoint := find_endpoint(request)) is not None:
+                return Interpreted(self._relay, client, request, endpoint)
         return self._control.responder(client, request)
 
     def opened(self, client: ClientConnection) -> None:

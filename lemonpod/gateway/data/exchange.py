@@ -21,7 +21,7 @@ from lemonpod.gateway.data.pipe import BodyPipe
 from lemonpod.gateway.data.relay import Relay, Target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
-from lemonpod.gateway.data.usual import told
+from lemonpod.gateway.data.usual import Told, told
 from lemonpod.gateway.data.way import Way
 from lemonpod.gateway.dialects import body_of, form_of, route_of
 from lemonpod.gateway.errors import Answer, answer_to, row_of
@@ -139,11 +139,7 @@ class Exchange:
             check_size(request.size, self._relay.settings.max_body, "max_body")
             if not request.ended:
                 return
-            data = request.take()
-            if len(data) <= BIG:
-                self._ask(json_now(self._route, data))
-            else:
-                self._task = self._run(self._read(data))
+            self._take(request.take())
         except LemonpodError as error:
             self.fail(error)
 
@@ -175,6 +171,13 @@ class Exchange:
         self._note(ending)
 
     # --- from the body to the engine ----------------------------------------------------------------------
+
+    def _take(self, data: bytes) -> None:
+        """The body is there, as JSON."""
+        if len(data) <= BIG:
+            self._ask(json_now(self._route, data))
+        else:
+            self._task = self._run(self._read(data))
 
     def _ask(self, intake: Intake) -> None:
         """Call the engine, at once or when it is loaded."""
@@ -221,9 +224,12 @@ class Exchange:
         if lease.plan.dialect is not _USUAL:
             target = replace(target, route=route_of(target.route, lease.plan))
             intake = body_of(intake, lease.plan)
-        self._head, self._body = for_engine(self.request, target, lease.plan, intake)
+        self._head, self._body = self._for_engine(target, intake)
         # A file cannot be read from its start while it is still read for a connection that has just ended.
         upstream.call(self, fresh=isinstance(self._body, Upload))
+
+    def _for_engine(self, target: Target, intake: Intake) -> tuple[bytes, bytes | Upload]:
+        return for_engine(self.request, target, self.plan, intake)
 
     # --- the engine's side --------------------------------------------------------------------------------
 
@@ -244,10 +250,13 @@ class Exchange:
             self.on_break(f"it answered with status {status}")
             return
         self.status = status
-        way = self._way = way_to_answer(self, status, *told(fields))
+        way = self._way = self._way_to_answer(status, *told(fields))
         if self.request.method == b"HEAD":
             self._hang_up()  # it has no body, which only we know
             way.end()
+
+    def _way_to_answer(self, status: int, head: Told, length: bytes | None) -> Way:
+        return way_to_answer(self, status, head, length)
 
     def on_piece(self, data: bytes) -> None:
         if self._way is not None:
@@ -321,11 +330,14 @@ class Exchange:
             log.warning("%s: %s", self.request.shown, error)
         self.refuse(answer_to(error, model=self._named), ending_by(error))
 
+    def worded(self, answer: Answer) -> Answer:
+        return answer
+
     def refuse(self, answer: Answer, ending: Ending = Ending.ERROR) -> None:
         self.status = answer.status
         self._let_go()
         self._note(ending)
-        self.client.answer(answer)
+        self.client.answer(self.worded(answer))
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from yarl import URL
 
+from lemonpod.contract.vocabulary import Capability
 from lemonpod.engine.api import InstanceState, InstanceStatus
 from lemonpod.engine.instance import EngineLease
 from lemonpod.engine.pool import Pool
-from lemonpod.errors import MalformedRequestError, ModelNotFoundError, PlatformNotSupportedError
-from lemonpod.gateway.auth import check_use
+from lemonpod.errors import (
+    LemonpodError,
+    MalformedRequestError,
+    ModelNotFoundError,
+    ModelNotLoadedError,
+    PlatformNotSupportedError,
+)
+from lemonpod.gateway.auth import check_use, proof_of
 from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
 from lemonpod.gateway.data.activity import ActivityLog
 from lemonpod.gateway.data.clock import Clock
@@ -29,6 +39,8 @@ from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.select import select_block
+
+log = logging.getLogger(__name__)
 
 _SLOT: Final = "/{id}"
 
@@ -97,6 +109,7 @@ class Relay:
         self.activities = ActivityLog(stats, slow=settings.slow_request)
         self._upstreams: dict[asyncio.Event, Upstream] = {}
         """By what says that their engine is about to end: a port may serve another one after it."""
+        self._later: set[asyncio.Task[None]] = set()
 
     def refusal(self, request: Request) -> Answer | None:
         """Why a web page may not ask this, if one asks."""
@@ -112,7 +125,7 @@ class Relay:
     def check(self, request: Request, target: Target) -> None:
         """Raise for what the head alone says is wrong."""
         if self.settings.api_key:
-            check_use(request.known.get(b"authorization", b""), self.settings)
+            check_use(proof_of(request.known), self.settings)
         self.stats.requests += 1
         if target.slot is not None:
             check_slot(target.slot, parse_qs(target.query, keep_blank_values=True).get("action", []))
@@ -144,11 +157,31 @@ class Relay:
         if asked is None:
             return self._last_used(route)
         servable = await self.inventory.lookup(asked)
-        plan = _running(self.pool.status(servable.entry.id))
-        offer = plan or _offer_of(servable, self.inventory.facts)
-        if offer is not None:
+        if (offer := self._offer(servable)) is not None:
             require(route, offer)
         return servable.entry.id
+
+    async def prefer(self, capabilities: Sequence[Capability], asked: str) -> Capability:
+        """The first that the model has; the first of all where it has none, or that is not known."""
+        await self.inventory.ready()
+        offer = self._offer(await self.inventory.lookup(asked))
+        declared = capabilities if offer is None else offer.capabilities
+        return next((capability for capability in capabilities if capability in declared), capabilities[0])
+
+    async def load(self, asked: str) -> None:
+        """Return once the model is ready."""
+        await self.inventory.ready()
+        async with self.pool.lease((await self.inventory.lookup(asked)).entry.id):
+            pass
+
+    async def unload(self, asked: str) -> None:
+        """End the model's engine, if it has one that nobody uses now."""
+        await self.inventory.ready()
+        model = (await self.inventory.lookup(asked)).entry.id
+        status = self.pool.status(model)
+        if status is not None and not status.in_flight:
+            with suppress(ModelNotLoadedError):
+                await self.pool.unload(model)
 
     def upstream(self, lease: EngineLease, clock: Clock, outbox: Outbox) -> Upstream:
         """The connections to the leased engine."""
@@ -165,6 +198,12 @@ class Relay:
             )
         return upstream
 
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that no request waits for."""
+        task = asyncio.create_task(_quietly(work))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
     def _forget(self, cut: asyncio.Event) -> None:
         self._upstreams.pop(cut, None)
 
@@ -172,6 +211,12 @@ class Relay:
         """End what is under way with engines."""
         for upstream in list(self._upstreams.values()):
             upstream.close()
+        for task in self._later:
+            task.cancel()
+
+    def _offer(self, servable: Servable) -> LaunchPlan | Offer | None:
+        running = _running(self.pool.status(servable.entry.id))
+        return running or _offer_of(servable, self.inventory.facts)
 
     def _last_used(self, route: Route) -> str:
         """The running model that was used last, of those that have the capability if any does."""
@@ -181,6 +226,13 @@ class Relay:
         plan = next((plan for plan in plans if route.capability in plan.capabilities), plans[0])
         require(route, plan)
         return plan.model
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except LemonpodError as error:
+        log.warning("%s", error)
 
 
 def _running(status: InstanceStatus | None) -> LaunchPlan | None:
