@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import typer
 
 from lemonpod import __version__, errors
-from lemonpod.cli import backends, bench, demo, engines, host, manifest, models, pin, serve
+from lemonpod.cli import backends, bench, chat, demo, engines, host, manifest, models, pin, serve, status
 
 EXIT_OK: Final = 0
 EXIT_FINDINGS: Final = 1
@@ -69,8 +69,9 @@ app.command("list")(models.list_models)
 app.command("load")(engines.load)
 app.command("unload")(engines.unload)
 app.command("run")(engines.run)
+app.command("chat")(chat.chat)
 app.command("bench")(bench.bench)
-app.command("status")(engines.status)
+app.command("status")(status.status)
 app.command("logs")(engines.logs)
 app.command("host")(host.show_host)
 app.command("doctor")(host.doctor)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Mapping
 from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, AsJson, ServerHost, ServerPort
-from lemonpod.cli.output import print_json, print_table, printable, spinner
+from lemonpod.cli.options import LOOPBACK, PORT, ApiKey, ServerHost, ServerPort
+from lemonpod.cli.output import printable, spinner
 from lemonpod.cli.values import parse_options
-from lemonpod.errors import UpstreamError
 
 if TYPE_CHECKING:
-    from lemonpod.cli.client import Client
+    pass
 
 _Model = Annotated[str, typer.Argument(help="A registered model, as `lemonpod list` shows it.")]
 
@@ -71,21 +69,20 @@ def run(
     api_key: ApiKey = None,
 ) -> None:
     """Ask a model one thing and stream its answer. Ctrl-C ends the engine's work."""
+    from lemonpod.cli.answer import as_text, pieces_of
     from lemonpod.cli.client import Client
 
     if prompt == "-":
         prompt = "" if sys.stdin is None else sys.stdin.read()
-    # Whatever bytes came in, only characters go out.
-    prompt = prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": "user", "content": prompt}],
+        "messages": [{"role": "user", "content": as_text(prompt)}],
         "stream": True,
     }
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     client = Client(host, port, api_key)
-    with closing(_pieces(client, body)) as pieces:
+    with closing(pieces_of(client, body)) as pieces:
         with spinner(f"Waiting for {model}"):
             first = next(pieces, "")
         try:
@@ -95,81 +92,6 @@ def run(
                 sys.stdout.flush()
         finally:
             typer.echo()  # what comes next, an error too, begins on a line of its own
-
-
-def _pieces(client: Client, body: Mapping[str, Any]) -> Generator[str, None, None]:
-    """The answer's text as it comes; raises UpstreamError where it breaks off."""
-    with closing(client.lines("POST", "/api/v1/chat/completions", body=body)) as lines:
-        for line in lines:
-            if line == "data: [DONE]":
-                return
-            if not line.startswith("data:"):
-                continue
-            event = client.parse(line.removeprefix("data:"))
-            if error := event.get("error"):
-                message = error["message"] if isinstance(error, dict) and "message" in error else error
-                raise UpstreamError(f"the answer broke off: {message}")
-            for choice in event.get("choices") or []:
-                if text := (choice.get("delta") or {}).get("content"):
-                    yield text
-    raise UpstreamError("the answer broke off before its end", hint="`lemonpod status` says what runs")
-
-
-def status(
-    as_json: AsJson = False,
-    host: ServerHost = LOOPBACK,
-    port: ServerPort = PORT,
-    api_key: ApiKey = None,
-) -> None:
-    """Show what the server runs, and what it uses."""
-    from lemonpod.cli.client import Client
-
-    client = Client(host, port, api_key)
-    health = client.get("/api/v1/health", holding=["version", "all_models_loaded"])
-    engines = client.get("/internal/engines", holding=["engines"])["engines"]
-    if as_json:
-        print_json({**health, "engines": engines})
-        return
-    typer.echo(f"lemonpod {health['version']} on {host}:{port}\n")
-    known = {engine["model_name"]: engine for engine in engines}
-    failed = health.get("failed_models", [])
-    rows = [
-        _row(item, known.get(item["model_name"], {}), failed=item in failed)
-        for item in [*health["all_models_loaded"], *failed]
-    ]
-    print_table(
-        ["MODEL", "RECIPE", "STATUS", "RUN BY", "PID", "CPU", "MEMORY", "LAST USED", "NOTE"],
-        rows,
-        empty="No model is loaded; the first request for one loads it.",
-    )
-
-
-def _row(item: Mapping[str, Any], engine: Mapping[str, Any], *, failed: bool) -> tuple[object, ...]:
-    percent, memory, last = engine.get("cpu_percent"), engine.get("memory_bytes"), item.get("last_use")
-    return (
-        item["model_name"],
-        item.get("recipe"),
-        "failed" if failed else "unknown" if engine.get("trouble") else item.get("status"),
-        " ".join(filter(None, (engine.get("driver"), engine.get("container")))),
-        None if failed else item.get("pid"),
-        None if percent is None else f"{percent:.0f} %",
-        None if memory is None else f"{memory / (1 << 20):.0f} MiB",
-        f"{time.time() - last / 1000:.0f} s ago" if last else None,
-        _note(item, engine),
-    )
-
-
-def _note(item: Mapping[str, Any], engine: Mapping[str, Any]) -> str | None:
-    """What matters most: why it failed, what cannot be told, what is being done, why it is run so."""
-    if reason := item.get("reason"):
-        # The cause alone: the engine's last lines follow it, and `lemonpod logs` has them all.
-        return str(reason).partition("\n")[0]
-    if trouble := engine.get("trouble"):
-        return str(trouble)
-    if progress := engine.get("progress"):
-        percent = progress["percent"]
-        return f"{progress['text']}{'' if percent is None else f' ({percent:.0f} %)'}"
-    return f"by its command line: {engine['by_cli']}" if engine.get("by_cli") else None
 
 
 def logs(

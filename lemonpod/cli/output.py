@@ -6,9 +6,12 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lemonpod.errors import Problem
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _NO_EDGE: Final = 1 << 20
 """Characters of a line that is to stay one."""
@@ -37,6 +40,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         print(empty)
         return
     from rich.console import Console
+
+    table = make_table(columns, rows)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_NO_EDGE)
+    console.print(table)
+
+
+def make_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """The table, not printed yet."""
     from rich.table import Table
     from rich.text import Text
 
@@ -45,10 +58,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text("-" if cell in (None, "") else printable(str(cell))) for cell in row))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_NO_EDGE)
-    console.print(table)
+    return table
 
 
 def printable(text: str) -> str:
