@@ -9,24 +9,30 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lemonpod.config import Folders, Settings, home_folder, load_settings
-from lemonpod.contract.vocabulary import BUILTIN_RECIPES
+from lemonpod.config import LOG_LEVELS, Folders, Settings, home_folder, load_settings
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, JsonValue
 from lemonpod.discovery.paths import discovery_paths
+from lemonpod.errors import ConfigError
 from lemonpod.host.choice import lacks_an_architecture
 from lemonpod.host.detect import detect
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
-from lemonpod.launch.request import LaunchSettings
+from lemonpod.launch.request import ContainerPolicy, LaunchSettings
+from lemonpod.log import set_level
 from lemonpod.models.hub import hub_dir
 from lemonpod.models.registry import ModelRegistry
 
 if TYPE_CHECKING:
     from lemonpod.engine.api import Adopter
     from lemonpod.engine.pool import Pool
+    from lemonpod.engine.settings import EngineSettings
+    from lemonpod.gateway.params import Params
+    from lemonpod.gateway.settings import GatewaySettings
 
 _LOOK_AGAIN: Final = 5.0
 """Seconds to the next look for what an earlier server left with a runtime that does not answer."""
@@ -134,7 +140,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         await _adopt(containers, pool, inventory)
         late = asyncio.create_task(_adopt_late(containers, pool, inventory))
         stack.push_async_callback(cancel, late)
-        app = make_app(inventory, pool, settings.gateway, shutdown=end.set)
+        app = make_app(inventory, pool, settings.gateway, shutdown=end.set, params=_params(settings))
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)  # before the edge: engines that end answer what waits
         await inventory.ready()
@@ -149,6 +155,41 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         await end.wait()
         running_engines = [s for s in pool.statuses() if s.state is not InstanceState.FAILED]
         log.info("ending: %d engine(s) to stop", len(running_engines))
+
+
+def _params(settings: Settings) -> Params:
+    """What `/params` shows; the log's level is all that can change without a restart."""
+    from lemonpod.gateway.params import Params
+
+    values: dict[str, JsonValue] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_level": settings.log_level,
+        "models_dir": settings.models_dir,
+        **settings.launch_options,
+        **{recipe: dict(options) for recipe, options in settings.recipe_options.items()},
+        "lemonpod": {
+            **_shown(settings.engine),
+            **_shown(settings.gateway),
+            **_shown(settings.containers),
+        },
+    }
+    return Params(values, {"log_level": _set_log_level})
+
+
+def _shown(settings: EngineSettings | GatewaySettings | ContainerPolicy) -> dict[str, JsonValue]:
+    """The fields that a file may set: keys of the API are none of them."""
+    return {
+        field.name: value
+        for field in fields(settings)
+        if isinstance(value := getattr(settings, field.name), bool | int | float | str) and field.repr
+    }
+
+
+def _set_log_level(level: object) -> None:
+    if level not in LOG_LEVELS:
+        raise ConfigError(f"log_level must be one of {', '.join(LOG_LEVELS)}, not {level!r}")
+    set_level(str(level))
 
 
 async def _adopt(driver: Adopter, pool: Pool, inventory: Inventory) -> None:

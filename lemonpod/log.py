@@ -26,6 +26,11 @@ class RedactingFormatter(logging.Formatter):
         return _SECRET.sub(r"\1…", super().format(record))
 
 
+def set_level(level: str) -> None:
+    """Log everything from `level` up, one of `config.LOG_LEVELS`."""
+    logging.getLogger().setLevel(_LEVELS[level])
+
+
 def set_up_logging(level: str) -> None:
     """Send everything from `level` up to stderr; `level` is one of `config.LOG_LEVELS`."""
     handler = logging.StreamHandler(sys.stderr)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from lemonpod.engine.pool import Pool
-from lemonpod.gateway import admin, health, keys, middlewares, models_api, ollama_api
+from lemonpod.gateway import admin, health, keys, middlewares, models_api, ollama_api, params_api
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
 from lemonpod.gateway.machine_api import Machine
 from lemonpod.gateway.page import page
+from lemonpod.gateway.params import Params
 from lemonpod.gateway.routes import PREFIXES, ROUTES
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
@@ -21,9 +22,17 @@ from lemonpod.inventory.inventory import Inventory
 
 
 def make_app(
-    inventory: Inventory, pool: Pool, settings: GatewaySettings, *, shutdown: Callable[[], None]
+    inventory: Inventory,
+    pool: Pool,
+    settings: GatewaySettings,
+    *,
+    shutdown: Callable[[], None],
+    params: Params | None = None,
 ) -> web.Application:
-    """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it."""
+    """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it.
+
+    `params` are the settings that clients may see and change.
+    """
     app = web.Application(
         middlewares=[
             middlewares.answer_errors,
@@ -36,6 +45,7 @@ def make_app(
     app[keys.INVENTORY] = inventory
     app[keys.MACHINE] = Machine(inventory.facts)
     app[keys.POOL] = pool
+    app[keys.PARAMS] = params or Params()
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
     app[keys.SHUTDOWN] = shutdown
@@ -59,6 +69,10 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_get(f"{prefix}/health", health.health)
     router.add_get(f"{prefix}/stats", health.stats)
     router.add_get(f"{prefix}/system-info", system_info)
+    router.add_get(f"{prefix}/system-stats", health.system_stats)
+    router.add_get(f"{prefix}/params", params_api.get_params)
+    router.add_post(f"{prefix}/params", params_api.set_params)
+    router.add_post(f"{prefix}/log-level", params_api.set_log_level)
     router.add_get(f"{prefix}/models", models_api.list_models)
     router.add_get(f"{prefix}/models/{{id:.+}}", models_api.get_model)
     router.add_post(f"{prefix}/load", admin.load)

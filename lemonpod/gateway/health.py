@@ -1,7 +1,8 @@
-"""`/live`, `/health` and `/stats`: is the server there, what does it run, what has it done."""
+"""Is the server there, what does it run, what has it done, and how busy is its machine."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.engines_api import driver_of
 from lemonpod.gateway.load_stream import progress_json
 from lemonpod.gateway.models_api import main_checkpoint
+from lemonpod.host.usage import cpu_percent, cpu_time, memory_used
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.secrets import without_secrets
 
@@ -29,6 +31,8 @@ _TYPES: Final = {
     Mode.MODEL_3D: "mesh",
 }
 _UNLIMITED: Final = -1
+_SAMPLE: Final = 0.1
+"""Seconds over which the processors are watched."""
 # Lemonade's words for (status, backend_health).
 _STATES: Final = {
     InstanceState.STARTING: ("loading", "busy"),
@@ -53,6 +57,23 @@ async def health(request: web.Request) -> web.Response:
 async def stats(request: web.Request) -> web.Response:
     """Counters since the start."""
     return web.json_response(request.app[keys.STATS].as_json())
+
+
+async def system_stats(request: web.Request) -> web.Response:
+    """How busy this machine is; null is unknown."""
+    before = cpu_time()
+    await asyncio.sleep(_SAMPLE)
+    used = memory_used()
+    return web.json_response(
+        {
+            "cpu_percent": cpu_percent(before, cpu_time()),
+            "memory_gb": None if used is None else round(used / (1 << 30), 2),
+            # Drivers would have to be asked for these.
+            "gpu_percent": None,
+            "vram_gb": None,
+            "npu_percent": None,
+        }
+    )
 
 
 def health_document(app: web.Application) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from aiohttp import web
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.machine_api import Machine
+from lemonpod.gateway.params import Params
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.inventory.inventory import Inventory
@@ -20,6 +21,7 @@ MACHINE: Final = web.AppKey("machine", Machine)
 POOL: Final = web.AppKey("pool", Pool)
 RELAY: Final = web.AppKey("relay", Relay)
 """What the data path is made of; its requests never come to an application."""
+PARAMS: Final = web.AppKey("params", Params)
 STATS: Final = web.AppKey("stats", Stats)
 SHUTDOWN: Final[web.AppKey[Callable[[], None]]] = web.AppKey("shutdown")
 
