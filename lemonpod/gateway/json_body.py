@@ -63,6 +63,8 @@ def parsed(data: bytes) -> Mapping[str, Any]:
     except ValueError as error:
         # Integers of thousands of digits, numbers beyond all floats, half a character.
         raise _invalid(str(error)) from error
+    except RecursionError as error:
+        raise _invalid("nested too deeply") from error
     return values
 
 

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -66,10 +65,6 @@ class Terminal:
             self.shown += _ESCAPES.sub("", data.decode("utf-8", "replace"))
         shown, self.shown = self.shown[: match.end()], self.shown[match.end() :]
         return shown
-
-    def interrupt(self) -> None:
-        """Ctrl-C, whatever the terminal makes of the key."""
-        os.killpg(self.process.pid, signal.SIGINT)
 
 
 def _own_terminal() -> None:

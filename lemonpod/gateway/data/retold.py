@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _EVENT_END: Final = re.compile(rb"\n\r?\n|\r\r")
 _MAX_EVENT: Final = 16 << 20
+_MAX_WHOLE: Final = 256 << 20
+"""Vectors of thousands of texts."""
 _DONE: Final = b"[DONE]"
 
 
@@ -71,6 +73,11 @@ class _Whole(Kept):
         super().__init__(turn, status, head)
         self._retelling = turn
         self._tell = tell
+
+    def piece(self, data: bytes) -> None:
+        super().piece(data)
+        if self._size > _MAX_WHOLE:
+            self._turn.fail(UpstreamError(f"{self._turn.plan.recipe} sent an answer without an end"))
 
     def end(self) -> None:
         body = b"".join(self._pieces)

@@ -183,6 +183,7 @@ def anthropic(kind: str, message: str) -> dict[str, Any]:
         (b"", 400, "Request body is required but was empty"),
         (b"{", 400, "Invalid JSON in request body"),
         (b'{"model": "m", "model": "n"}', 400, "Invalid JSON in request body"),
+        (b'{"model": "m", "messages": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400, "nested too deeply"),
         ({"model": "nobody"}, 404, "Model 'nobody' was not found"),
         ({"model": "words"}, 400, "This model does not support chat completion"),
         ({"messages": [{"role": "user", "content": 5}]}, 400, "content' must be"),
@@ -308,6 +309,22 @@ async def test_a_stream_of_nonsense(start: Starter, script: Any) -> None:
     reply = await world.post("/api/chat", OLLAMA)
 
     assert "error" in json.loads(reply.body.splitlines()[-1])
+
+
+async def test_an_answer_without_an_end(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lemonpod.gateway.data.retold._MAX_WHOLE", 1 << 20)
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(chunked("application/json", *[b" " * 65536] * 20, end=False))
+        await connection.gone()
+
+    world = await start(script)
+
+    reply = await world.post("/v1/messages", ANTHROPIC)
+
+    assert reply.json == anthropic("api_error", "test-engine sent an answer without an end")
+    await world.until(lambda: world.driver.hung_up == 1)
 
 
 async def test_no_stream_where_one_was_asked_for(start: Starter) -> None:

@@ -1,0 +1,1 @@
+"""Lemonade's HTTP interface as tables."""
