@@ -19,6 +19,12 @@ LemonpodError
 ├─ InstallError                 an executable that is not installed or not removed
 │   ├─ DownloadError            it could not be fetched, or is not what the manifest pins
 │   └─ ArchiveError             what was fetched is not unpacked, and why
+├─ ModelPullError               files of a model that could not be fetched, and why
+│   ├─ HubOfflineError          nothing may be asked of the hub
+│   ├─ HubNotFoundError         no such repository or file there, or none for this account
+│   ├─ HubAccessError           gated or private, and not for this account
+│   ├─ HubBusyError             the hub wants to be asked later
+│   └─ NoSpaceError             more than the disk has left
 ├─ NoPortError                  every port of the range is taken
 ├─ EngineError                  a planned engine that does not run
 │   ├─ SpawnError
@@ -33,6 +39,8 @@ LemonpodError
 │   └─ NameConflictError        a container's name is taken by one that is not ours
 └─ RequestError                 what a client asked for
     ├─ ModelNotFoundError
+    ├─ UnknownModelError        a model to fetch that is neither registered nor described
+    ├─ NotDeletableError        a model to delete that there is not, or whose files are the user's own
     ├─ ModelNotLoadedError
     ├─ UnsupportedOperationError
     ├─ WrongModelTypeError
@@ -180,6 +188,30 @@ class ArchiveError(InstallError):
     code = "archive_refused"
 
 
+class ModelPullError(LemonpodError):
+    code = "download_error"
+
+
+class HubOfflineError(ModelPullError):
+    code = "lemond_offline"
+
+
+class HubNotFoundError(ModelPullError):
+    code = "hub_not_found"
+
+
+class HubAccessError(ModelPullError):
+    code = "hub_access_denied"
+
+
+class HubBusyError(ModelPullError):
+    code = "hub_busy"
+
+
+class NoSpaceError(ModelPullError):
+    code = "no_space"
+
+
 class NoPortError(LemonpodError):
     code = "no_port"
 
@@ -270,6 +302,14 @@ class ModelNotFoundError(RequestError):
     def __init__(self, message: str, *, model: str, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.model = model
+
+
+class UnknownModelError(RequestError):
+    code = "unknown_model"
+
+
+class NotDeletableError(RequestError):
+    code = "not_deletable"
 
 
 class ModelNotLoadedError(RequestError):

@@ -16,14 +16,21 @@ from lemonpod.errors import (
     EngineError,
     EngineExitedError,
     EngineStoppedError,
+    HubBusyError,
+    HubNotFoundError,
+    HubOfflineError,
     ImageError,
+    InvalidModelError,
     LaunchError,
     LemonpodError,
     MalformedRequestError,
     ManifestError,
     ModelNotFoundError,
     ModelNotLoadedError,
+    ModelPullError,
     NoPortError,
+    NoSpaceError,
+    NotDeletableError,
     RequestError,
     RequestTimeoutError,
     RequestTooLargeError,
@@ -31,6 +38,7 @@ from lemonpod.errors import (
     StartTimeoutError,
     TokenError,
     UnauthorizedError,
+    UnknownModelError,
     UpstreamError,
 )
 
@@ -46,6 +54,8 @@ class Form(Enum):
 
     TEXT = auto()
     """`{"error": "…"}`"""
+    CODED = auto()
+    """`{"error": "…", "code"}`"""
     TYPED = auto()
     """`{"error": {"message", "type"}}`"""
     MODEL = auto()
@@ -72,6 +82,7 @@ class Answer:
 # Looked up along the class's MRO, so a new error inherits the answer of its parent.
 TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     ConfigError: Row(500, retry=False),
+    InvalidModelError: Row(400, Form.TEXT, retry=False),
     ManifestError: Row(500, Form.MODEL, retry=False),
     TokenError: Row(500, Form.MODEL, retry=False),
     ImageError: Row(500, Form.MODEL, retry=False),
@@ -79,11 +90,18 @@ TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     EngineError: Row(500, Form.MODEL, retry=False),
     CoolingDownError: Row(503),
     EngineStoppedError: Row(503),
+    ModelPullError: Row(500, Form.CODED, retry=False),
+    HubOfflineError: Row(400, Form.CODED, retry=False),
+    HubNotFoundError: Row(404, Form.CODED, retry=False),
+    HubBusyError: Row(429, Form.CODED),
+    NoSpaceError: Row(507, Form.CODED, retry=False),
     NoPortError: Row(503),
     RuntimeUnavailableError: Row(503, Form.MODEL),
     RequestError: Row(400, retry=False),
     MalformedRequestError: Row(400, Form.TEXT, retry=False),
     ModelNotFoundError: Row(404, Form.MODEL, retry=False),
+    UnknownModelError: Row(400, Form.CODED, retry=False),
+    NotDeletableError: Row(422, Form.TEXT, retry=False),
     ModelNotLoadedError: Row(404, Form.TEXT, retry=False),
     RequestTooLargeError: Row(413, retry=False),
     RequestTimeoutError: Row(408),
@@ -105,6 +123,8 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
     form = row_of(type(error)).form
     if form is Form.TEXT:
         return {"error": str(error)}
+    if form is Form.CODED:
+        return {"error": str(error), "code": error.code}
     if form is Form.TYPED:
         return typed_envelope(str(error), error.code)
     if isinstance(error, ModelNotFoundError):

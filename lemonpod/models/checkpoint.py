@@ -83,6 +83,18 @@ def check_syntax(ref: CheckpointRef) -> None:
                 raise ConfigError(f"{ref.text!r} holds a control character")
 
 
+def split_checkpoint(text: str) -> tuple[str, str]:
+    """`org/repo[:variant]` as repository and variant; raises ConfigError for anything else."""
+    repo = _parse_repo(CheckpointRef(text=text, origin=Origin.HUB))
+    return repo.id, repo.variant
+
+
+def repo_folder(ref: CheckpointRef) -> str | None:
+    """The folder in the cache of the repository that a checkpoint names; None where it names none."""
+    repo = _repo_or_none(ref)
+    return None if repo is None else repo.folder
+
+
 def _path(ref: CheckpointRef, hub: Path, role: str, main: CheckpointRef | None) -> Path:
     check_syntax(ref)
     match ref.origin:

@@ -24,7 +24,7 @@ def pick(files: Sequence[str], variant: str, role: str) -> str | None:
     part of a name. None if nothing fits. Two that fit equally well are an error, for the wrong weights
     would be a silent one. Of a model in shards it is the first.
     """
-    models = _first_shards(name for name in files if _is_gguf(name) and _is_mmproj(name) == (role == MMPROJ))
+    models = _first_shards(name for name in files if _is_gguf(name) and is_mmproj(name) == (role == MMPROJ))
     if variant in {"", ANY}:
         if models:
             return models[0]
@@ -42,13 +42,13 @@ def pick(files: Sequence[str], variant: str, role: str) -> str | None:
         return None  # a file was named, and it is not there: nothing else will do
     quant = re.escape(variant)
     ending = re.compile(rf"(?:.*[^a-z0-9])?{quant}", re.IGNORECASE)
-    if named := [name for name in models if ending.fullmatch(_stem(name))]:
+    if named := [name for name in models if ending.fullmatch(stem(name))]:
         return _only(named, variant)
     if folder := _folder(files, wanted):
         inside = [name for name in models if name.startswith(f"{folder}/")]
         return _only(inside, variant) if inside else folder
     part = re.compile(rf"(?<![a-z0-9]){quant}(?![a-z0-9_])", re.IGNORECASE)
-    if named := [name for name in models if part.search(_stem(name))]:
+    if named := [name for name in models if part.search(stem(name))]:
         return _only(named, variant)
     return None
 
@@ -62,6 +62,23 @@ def shards(name: str) -> tuple[str, ...]:
     return tuple(f"{match[1]}-{number:05d}-of-{match[3]}{extension}" for number in range(1, total + 1))
 
 
+def is_mmproj(name: str) -> bool:
+    """Whether a file is a projector by its name."""
+    return MMPROJ in PurePosixPath(name).name.casefold()
+
+
+def stem(name: str) -> str:
+    """The file's name without its shard number and extension."""
+    base = PurePosixPath(name).name
+    match = _SHARD.fullmatch(base)
+    return match[1] if match else base[: -len(GGUF)]
+
+
+def models_in(files: Iterable[str]) -> list[str]:
+    """The GGUF models among `files`, a model in shards by its first; projectors are none."""
+    return _first_shards(name for name in files if _is_gguf(name) and not is_mmproj(name))
+
+
 def listed(names: Sequence[str]) -> str:
     """Some names for a message."""
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
@@ -70,17 +87,6 @@ def listed(names: Sequence[str]) -> str:
 
 def _is_gguf(name: str) -> bool:
     return name.casefold().endswith(GGUF)
-
-
-def _is_mmproj(name: str) -> bool:
-    return MMPROJ in PurePosixPath(name).name.casefold()
-
-
-def _stem(name: str) -> str:
-    """The file's name without its shard number and extension."""
-    base = PurePosixPath(name).name
-    match = _SHARD.fullmatch(base)
-    return match[1] if match else base[: -len(GGUF)]
 
 
 def _first_shards(names: Iterable[str]) -> list[str]:

@@ -1,0 +1,151 @@
+"""The process that talks to the hub: `python -m lemonpod.pull.worker`.
+
+One JSON line on its standard input says what to do; JSON lines on its standard output tell of it. The input
+stays open for as long as somebody wants the result: its end is the end of this process, at whatever point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from lemonpod.errors import LemonpodError, ModelPullError, NoSpaceError
+from lemonpod.models.checkpoint import repo_folder
+from lemonpod.models.entry import CheckpointRef, Origin
+from lemonpod.pull.fetch import Cache
+from lemonpod.pull.hub import Patience, list_repo, told
+from lemonpod.pull.plan import Wanted, wanted_files
+
+_INTERVAL: Final = 0.1
+"""Between two events of progress."""
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_the_input, daemon=True).start()
+    Patience.first_wait = request["retry_after"]
+    try:
+        if "list" in request:
+            listing = list_repo(request["list"])
+            files = [{"path": f.path, "size": f.size, "etag": f.etag} for f in listing.files]
+            _say("listing", repo=listing.repo, commit=listing.commit, files=files)
+        else:
+            _pull(Path(request["hub"]), request["checkpoints"], exact=request["exact"])
+            _say("done")
+    except LemonpodError as error:
+        _say("error", code=error.code, message=error.message, hint=error.hint)
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _say("error", code=ModelPullError.code, message=f"cannot be written: {text}", hint=None)
+
+
+def _pull(hub: Path, checkpoints: Mapping[str, str], *, exact: bool) -> None:
+    wanted = wanted_files(checkpoints, cache(list_repo), exact=exact)
+    caches = {
+        one.listing.repo: Cache(hub, _folder(one.listing.repo), one.listing.commit) for one in wanted
+    }
+    missing = [one for one in wanted if not caches[one.listing.repo].has(one)]
+    kept = {one: caches[one.listing.repo].kept(one) for one in missing}
+    total = sum(one.file.size for one in wanted)
+    told_of = _Telling(wanted, total - sum(one.file.size - kept[one] for one in missing))
+    told_of.plan(total)
+    if missing:
+        _check_space(hub, sum(one.file.size - kept[one] for one in missing))
+    for one in missing:
+        with told(one.listing.repo):
+            told_of.begin(one, kept[one])
+            caches[one.listing.repo].fetch(one, told_of.progress)
+    if missing:
+        # All at the end: a snapshot that lacks files would pass for a whole one.
+        links = _links_work(hub)
+        for one in missing:
+            caches[one.listing.repo].place(one, links=links)
+    for repo in caches.values():
+        repo.activate()
+
+
+class _Telling:
+    """Tells of the progress, not more often than somebody could read."""
+
+    def __init__(self, wanted: tuple[Wanted, ...], done: int) -> None:
+        self._wanted = wanted
+        self._total = sum(one.file.size for one in wanted)
+        self._done = done
+        self._current: Wanted = wanted[0]
+        self._had = 0
+        self._told_at = 0.0
+
+    def plan(self, total: int) -> None:
+        _say("plan", total_files=len(self._wanted), total_bytes=total, done_bytes=self._done)
+
+    def begin(self, one: Wanted, had: int) -> None:
+        self._current, self._had, self._told_at = one, had, 0.0
+        self.progress(had)
+        self._told_at = 0.0  # the first bytes of a file are news
+
+    def progress(self, size: int) -> None:
+        self._done += size - self._had
+        self._had = size
+        now = time.monotonic()
+        if now - self._told_at < _INTERVAL and size < self._current.file.size:
+            return
+        self._told_at = now
+        _say(
+            "progress",
+            file=self._current.file.path,
+            file_index=self._wanted.index(self._current) + 1,
+            total_files=len(self._wanted),
+            bytes_downloaded=size,
+            bytes_total=self._current.file.size,
+            done_bytes=self._done,
+            total_bytes=self._total,
+        )
+
+
+def _folder(repo: str) -> str:
+    folder = repo_folder(CheckpointRef(text=repo, origin=Origin.HUB))
+    assert folder is not None, repo  # noqa: S101 - it was asked of the hub under this name
+    return folder
+
+
+def _check_space(hub: Path, needed: int) -> None:
+    hub.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(hub).free
+    if needed > free:
+        raise NoSpaceError(
+            f"{_gb(needed)} are to be fetched, and {hub} has {_gb(free)} left",
+            hint="delete a model, or move the cache with HF_HUB_CACHE or models_dir",
+        )
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _links_work(hub: Path) -> bool:
+    from huggingface_hub.file_download import are_symlinks_supported
+
+    return are_symlinks_supported(hub)
+
+
+def _say(event: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def _end_with_the_input() -> None:
+    while os.read(0, 1):  # without a lock of Python's, at which the exit would stumble
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Stands in for the Hugging Face hub over real sockets: its API, redirects, ranges, and whatever goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+COMMIT = "a" * 40
+
+
+def etag_of(content: bytes, *, lfs: bool) -> str:
+    """What the hub calls a content: its sha256, or for small files git's hash."""
+    if lfs:
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class Repo:
+    files: dict[str, bytes]
+    commit: str = COMMIT
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Claimed instead of the true ones."""
+    status: int = 200
+    """Of every answer about it."""
+    error_code: str | None = None
+
+    def is_lfs(self, path: str) -> bool:
+        return path.endswith((".gguf", ".safetensors", ".bin"))
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    range: str | None
+    authorization: str | None
+
+
+@dataclass
+class HubSite:
+    """What it holds, and how it is to misbehave."""
+
+    url: str = ""
+    repos: dict[str, Repo] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    cut_after: list[int] = field(default_factory=list)
+    """How many bytes the next answers with content send before their connection is cut."""
+    refuse: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
+    """Status and headers of the next answers, instead of what was asked for."""
+    swapped: dict[str, bytes] = field(default_factory=dict)
+    """By path, content that is sent instead of what was promised."""
+    ranges: bool = True
+    gate: threading.Event | None = None
+    """Content after its first half waits for it."""
+
+    def contents(self) -> list[Asked]:
+        """The requests for content."""
+        return [asked for asked in self.asked if asked.path.startswith("/cdn/")]
+
+
+@contextmanager
+def hub_site() -> Iterator[HubSite]:
+    """A hub that listens until the block ends."""
+    site = HubSite()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            path = unquote(urlsplit(self.path).path)
+            site.asked.append(
+                Asked(self.command, path, self.headers.get("Range"), self.headers.get("Authorization"))
+            )
+            if site.refuse:
+                status, headers = site.refuse.pop(0)
+                self._answer(status, b"{}", headers)
+            elif path.startswith("/api/models/"):
+                self._info(path.removeprefix("/api/models/").partition("/revision/")[0])
+            elif path.startswith("/cdn/"):
+                self._content(*path.removeprefix("/cdn/").split("/resolve/"))
+            elif "/resolve/" in path:
+                self._resolve(path.lstrip("/"))
+            else:
+                self._answer(404, b"{}")
+
+        do_HEAD = do_GET
+
+        def _info(self, name: str) -> None:
+            repo = site.repos.get(name)
+            if self._refused(name):
+                return
+            assert repo is not None
+            siblings = []
+            for path, content in repo.files.items():
+                size = repo.sizes.get(path, len(content))
+                lfs = repo.is_lfs(path)
+                sibling = {"rfilename": path, "size": size, "blobId": etag_of(content, lfs=False)}
+                if lfs:
+                    sibling["lfs"] = {"sha256": etag_of(content, lfs=True), "size": size, "pointerSize": 1}
+                siblings.append(sibling)
+            body = {"id": name, "modelId": name, "sha": repo.commit, "siblings": siblings}
+            self._answer(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+        def _refused(self, name: str) -> bool:
+            repo = site.repos.get(name)
+            if repo is None:
+                self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+            elif repo.status != 200:
+                self._answer(
+                    repo.status, b"{}", {"X-Error-Code": repo.error_code} if repo.error_code else {}
+                )
+            return repo is None or repo.status != 200
+
+        def _resolve(self, path: str) -> None:
+            name, _, rest = path.partition("/resolve/")
+            if self._refused(name):
+                return
+            repo, file = site.repos[name], rest.partition("/")[2]
+            content = repo.files[file]
+            self._answer(
+                302,
+                b"",
+                {
+                    "Location": f"{site.url}/cdn/{name}/resolve/{file}",
+                    "X-Repo-Commit": repo.commit,
+                    "X-Linked-Etag": f'"{etag_of(content, lfs=repo.is_lfs(file))}"',
+                    "X-Linked-Size": str(len(content)),
+                },
+            )
+
+        def _content(self, name: str, file: str) -> None:
+            content = site.swapped.get(file, site.repos[name].files[file])
+            start = 0
+            if site.ranges and (wanted := self.headers.get("Range")):
+                start = int(wanted.removeprefix("bytes=").rstrip("-"))
+                if start >= len(content):
+                    self._answer(416, b"")
+                    return
+            body = content[start:]
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if site.cut_after:
+                self.wfile.write(body[: site.cut_after.pop(0)])
+                self._cut()
+                return
+            half = len(body) // 2
+            self.wfile.write(body[:half])
+            if site.gate is not None:
+                site.gate.wait(30)
+            self.wfile.write(body[half:])
+
+        def _cut(self) -> None:
+            self.wfile.flush()
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+        def _answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+            self.send_response(status)
+            for key, value in (headers or {}).items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except ConnectionError:  # a client that left
+                self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        site.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield site
+        finally:
+            if site.gate is not None:
+                site.gate.set()
+            server.shutdown()
+            thread.join()
