@@ -66,7 +66,11 @@ def make_inventory(settings: Settings, environ: Mapping[str, str]) -> Inventory:
     places = {**environ, "HOME": home} if home else environ
     return Inventory(
         paths=discovery_paths(places, os=facts.os, shipped=shipped_manifests()),
-        registry=ModelRegistry(settings.folders.config),
+        registry=ModelRegistry(
+            settings.folders.config,
+            cache_dir=settings.folders.cache,
+            extra_dir=settings.extra_models_dir,
+        ),
         hub=hub,
         facts=facts,
         settings=LaunchSettings(
@@ -110,6 +114,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.gateway.app import make_app
     from lemonpod.gateway.runner import running
     from lemonpod.inventory.watch import Watcher
+    from lemonpod.pull.pulls import Pulls
 
     end = asyncio.Event()
     inventory = make_inventory(settings, environ)
@@ -140,7 +145,9 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         await _adopt(containers, pool, inventory)
         late = asyncio.create_task(_adopt_late(containers, pool, inventory))
         stack.push_async_callback(cancel, late)
-        app = make_app(inventory, pool, settings.gateway, shutdown=end.set, params=_params(settings))
+        pulls = Pulls(inventory.hub, environ, offline=settings.offline)
+        stack.push_async_callback(pulls.aclose)
+        app = make_app(inventory, pool, pulls, settings.gateway, shutdown=end.set, params=_params(settings))
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)  # before the edge: engines that end answer what waits
         await inventory.ready()

@@ -38,6 +38,8 @@ USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
         "log_level": str,
         "models_dir": str,
         "ctx_size": int,
+        "extra_models_dir": str,
+        "offline": bool,
         "lemonpod": dict,
     }
 )
@@ -57,11 +59,9 @@ _ACCEPTED_KEYS: Final = frozenset(
         "evict_idle_timeout",
         "evict_weight_factor",
         "global_timeout",
-        "extra_models_dir",
         "inhibit_suspend",
         "max_loaded_models",
         "no_fetch_executables",
-        "offline",
         "rocm_channel",
         "rocm_install_method",
         "telemetry",
@@ -112,6 +112,9 @@ class Settings:
     port: int
     log_level: str
     models_dir: str
+    extra_models_dir: Path | None
+    offline: bool
+    """Nothing is fetched from the hub."""
     launch_options: Mapping[str, JsonValue]
     """Option values for every recipe, below each model's own, as `ctx_size`."""
     recipe_options: Mapping[str, Mapping[str, JsonValue]]
@@ -199,12 +202,24 @@ def load_settings(
         port=chosen_port,
         log_level=level,
         models_dir=options.get("models_dir", "auto"),
+        extra_models_dir=_extra_models(options.get("extra_models_dir", ""), environ, folders),
+        offline=options.get("offline", False),
         launch_options={name: options[name] for name in ("ctx_size",) if name in options},
         recipe_options=sections,
         engine=engine,
         gateway=gateway,
         containers=containers,
     )
+
+
+def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Path | None:
+    """The folder; a relative one is meant from the config folder, where it is written."""
+    if not text:
+        return None
+    home = home_folder(environ)
+    if home is not None and (text == "~" or text.startswith("~/")):
+        text = home + text[1:]
+    return folders.config / text
 
 
 def _checked_host(host: str) -> str:
@@ -269,7 +284,9 @@ def _check_keys(document: Mapping[str, Any], path: Path) -> None:
             raise ConfigError(f"{path}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
         value = document.get(name)
-        if name in document and (not isinstance(value, kind) or isinstance(value, bool)):
+        if name in document and (
+            not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool)
+        ):
             raise ConfigError(f"{path}: {name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and "\0" in value:
             raise ConfigError(f"{path}: {name} holds a NUL character")

@@ -1,4 +1,4 @@
-"""Stands in for the Hugging Face hub over real sockets: its API, redirects, ranges, and whatever goes wrong."""
+"""Stands in for the Hugging Face hub over real sockets: API, redirects, ranges, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -114,9 +114,7 @@ def hub_site() -> Iterator[HubSite]:
             if repo is None:
                 self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             elif repo.status != 200:
-                self._answer(
-                    repo.status, b"{}", {"X-Error-Code": repo.error_code} if repo.error_code else {}
-                )
+                self._answer(repo.status, b"{}", {"X-Error-Code": repo.error_code} if repo.error_code else {})
             return repo is None or repo.status != 200
 
         def _resolve(self, path: str) -> None:

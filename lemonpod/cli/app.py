@@ -17,7 +17,21 @@ from typing import Annotated, Final
 import typer
 
 from lemonpod import __version__, errors
-from lemonpod.cli import backends, bench, chat, demo, engines, host, manifest, models, pin, serve, status
+from lemonpod.cli import (
+    alias,
+    backends,
+    bench,
+    chat,
+    demo,
+    engines,
+    host,
+    manifest,
+    models,
+    pin,
+    pull,
+    serve,
+    status,
+)
 
 EXIT_OK: Final = 0
 EXIT_FINDINGS: Final = 1
@@ -65,6 +79,11 @@ app.add_typer(manifest.app, name="manifest")
 app.add_typer(pin.app, name="pin")
 app.add_typer(backends.app, name="backends")
 app.command("register")(models.register)
+app.command("pull", cls=pull.PairsCommand)(pull.pull)
+app.command("delete")(pull.delete)
+app.command("import")(pull.import_model)
+app.command("export")(pull.export)
+app.add_typer(alias.app, name="alias")
 app.command("list")(models.list_models)
 app.command("load")(engines.load)
 app.command("unload")(engines.unload)

@@ -45,6 +45,10 @@ class Client:
         """As `get`."""
         return self._json("POST", path, body, holding)
 
+    def delete(self, path: str, *, holding: Collection[str] = ()) -> dict[str, Any]:
+        """As `get`."""
+        return self._json("DELETE", path, None, holding)
+
     def lines(
         self,
         method: str,

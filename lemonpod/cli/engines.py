@@ -27,6 +27,10 @@ def load(
         typer.Option("--option", help="A load option as NAME=VALUE; may be given again.", show_default=False),
     ] = None,
     save_options: Annotated[bool, typer.Option(help="Keep these options for later loads.")] = False,
+    merge_args: Annotated[
+        bool | None,
+        typer.Option(help="Add the model's args to those of config.json.", show_default=False),
+    ] = None,
     host: ServerHost = LOOPBACK,
     port: ServerPort = PORT,
     api_key: ApiKey = None,
@@ -37,6 +41,7 @@ def load(
 
     body: dict[str, Any] = parse_options(option or [])
     body |= {"model_name": model} | ({"save_options": True} if save_options else {})
+    body |= {} if merge_args is None else {"merge_args": merge_args}
     started = time.monotonic()
     answer = load_and_watch(Client(host, port, api_key), body, model)
     typer.echo(f"{answer.get('model_name', model)} is ready after {time.monotonic() - started:.1f} s")

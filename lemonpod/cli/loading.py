@@ -1,4 +1,4 @@
-"""A load that is watched: a bar where somebody looks at a terminal, a line for each step elsewhere."""
+"""A load or a download that is watched: a bar where somebody looks at a terminal, a line for each step elsewhere."""
 
 from __future__ import annotations
 
@@ -17,19 +17,47 @@ Show = Callable[[Mapping[str, Any] | None], None]
 
 def load_and_watch(client: Client, body: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Load, and show the progress on stderr; returns the server's last word, raises its error."""
-    with closing(_events(client, body)) as events, _shown(f"Loading {model}") as show:
+    return _watched(client, "/api/v1/load", body, f"Loading {model}", lambda data: data.get("progress"))
+
+
+def pull_and_watch(client: Client, body: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """As `load_and_watch`, for a model that is fetched. Leaving ends the download; what has come is kept."""
+    return _watched(client, "/api/v1/pull", body, f"Pulling {model}", _file_progress)
+
+
+def _watched(
+    client: Client,
+    path: str,
+    body: Mapping[str, Any],
+    title: str,
+    progress: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+) -> dict[str, Any]:
+    with closing(_events(client, path, body)) as events, _shown(title) as show:
         for name, data in events:
             if name == "complete":
                 return data
             if name == "error":
                 raise ServerError(data.get("status_code", 500), _message(data))
-            show(data.get("progress"))
+            show(progress(data))
     raise ConfigError("the server broke off its answer", hint="`lemonpod status` says what runs")
 
 
-def _events(client: Client, body: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
+def _file_progress(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    if not data.get("file"):
+        return None
+    place = f"{data['file_index']}/{data['total_files']} " if data.get("total_files", 1) > 1 else ""
+    return {
+        "text": f"{place}{data['file']}",
+        "done_bytes": data.get("overall_bytes_downloaded"),
+        "total_bytes": data.get("total_download_size"),
+    }
+
+
+def _events(
+    client: Client, path: str, body: Mapping[str, Any]
+) -> Generator[tuple[str, dict[str, Any]], None, None]:
     name = ""
-    with closing(client.lines("POST", "/api/v1/load", body={**body, "stream": True})) as lines:
+    with closing(client.lines("POST", path, body={**body, "stream": True})) as lines:
         for line in lines:
             if line.startswith("event:"):
                 name = line.removeprefix("event:").strip()

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from aiohttp import web
 
-from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import LogLine
 from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
 from lemonpod.gateway import keys
-from lemonpod.gateway.control_body import object_of
+from lemonpod.gateway.control_body import flag, model_name, object_of
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
 from lemonpod.gateway.load_stream import stream_load
 from lemonpod.gateway.models_api import main_checkpoint
-from lemonpod.inventory.servable import Servable
-from lemonpod.launch.options import accepted_options
+from lemonpod.gateway.options_api import check_options
 
 _NOT_OPTIONS: Final = frozenset({"model", "model_name", "save_options", "stream"})
 _MANY: Final = 100
@@ -33,21 +30,22 @@ async def load(request: web.Request) -> web.StreamResponse:
     With `stream` the answer is a stream of events that tell of the progress.
     """
     body = await object_of(request)
-    name = _model(body)
+    name = model_name(body)
     if name is None:
         raise MalformedRequestError("'model_name' parameter is required")
-    save, stream = _flag(body, "save_options"), _flag(body, "stream")
+    save, stream = flag(body, "save_options"), flag(body, "stream")
     request[keys.REQUESTED_MODEL] = name
     inventory = request.app[keys.INVENTORY]
     servable = await inventory.lookup(name)
     options = {key: value for key, value in body.items() if key not in _NOT_OPTIONS}
-    _check_options(servable, options)
+    check_options(servable, options)
     pool, model = request.app[keys.POOL], servable.entry.id
 
     async def loaded() -> dict[str, Any]:
         await pool.load(model, options)
         if save:
-            await inventory.save_options(model, options)
+            # A null takes a saved value back for this load alone.
+            await inventory.save_options(model, {k: v for k, v in options.items() if v is not None})
         return {
             "status": "success",
             "model_name": model,
@@ -62,7 +60,7 @@ async def load(request: web.Request) -> web.StreamResponse:
 
 async def unload(request: web.Request) -> web.Response:
     """Stop one engine, or without a name every one."""
-    name = _model(await object_of(request, or_nothing=True))
+    name = model_name(await object_of(request, or_nothing=True))
     pool = request.app[keys.POOL]
     try:
         if name is None:
@@ -131,33 +129,6 @@ def _tail(request: web.Request) -> int | None:
     if tail is not None and not (tail.isascii() and tail.isdigit() and len(tail) <= _MAX_DIGITS):
         raise MalformedRequestError("'tail' must be a number of lines")
     return None if tail is None else int(tail)
-
-
-def _flag(body: Mapping[str, Any], name: str) -> bool:
-    value = body.get(name, False)
-    if not isinstance(value, bool):
-        raise MalformedRequestError(f"'{name}' must be true or false")
-    return value
-
-
-def _model(body: Mapping[str, JsonValue]) -> str | None:
-    name = body.get("model_name")
-    if name is None:
-        name = body.get("model")  # an explicit null names nothing
-    if name is not None and not isinstance(name, str):
-        raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
-    return name
-
-
-def _check_options(servable: Servable, options: Mapping[str, JsonValue]) -> None:
-    if servable.manifest is None:
-        return  # the load tells what is wrong
-    accepted = accepted_options(servable.manifest)
-    if unknown := sorted(options.keys() - accepted):
-        raise MalformedRequestError(
-            f"recipe '{servable.entry.recipe}' has no option '{unknown[0]}'",
-            hint=f"it takes: {', '.join(sorted(accepted))}",
-        )
 
 
 def _ndjson(line: LogLine) -> bytes:

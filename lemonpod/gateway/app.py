@@ -7,7 +7,18 @@ from collections.abc import Callable
 from aiohttp import web
 
 from lemonpod.engine.pool import Pool
-from lemonpod.gateway import admin, health, keys, middlewares, models_api, ollama_api, params_api
+from lemonpod.gateway import (
+    admin,
+    aliases_api,
+    health,
+    keys,
+    middlewares,
+    models_api,
+    ollama_api,
+    options_api,
+    params_api,
+    pull_api,
+)
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
 from lemonpod.gateway.machine_api import Machine
@@ -19,11 +30,13 @@ from lemonpod.gateway.stats import Stats
 from lemonpod.gateway.system_api import system_info
 from lemonpod.gateway.translate.endpoints import ENDPOINTS
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.pull.pulls import Pulls
 
 
 def make_app(
     inventory: Inventory,
     pool: Pool,
+    pulls: Pulls,
     settings: GatewaySettings,
     *,
     shutdown: Callable[[], None],
@@ -46,6 +59,7 @@ def make_app(
     app[keys.MACHINE] = Machine(inventory.facts)
     app[keys.POOL] = pool
     app[keys.PARAMS] = params or Params()
+    app[keys.PULLS] = pulls
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
     app[keys.SHUTDOWN] = shutdown
@@ -57,6 +71,9 @@ def make_app(
     app.router.add_get("/internal/logs", admin.logs)
     app.router.add_get("/internal/activity", admin.activity)
     app.router.add_post("/internal/shutdown", admin.shutdown)
+    app.router.add_get("/internal/aliases", aliases_api.list_aliases)
+    app.router.add_post("/internal/aliases", aliases_api.add)
+    app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
     for prefix in PREFIXES:
         _add_api(app.router, prefix)
     for path in ENDPOINTS:
@@ -74,7 +91,17 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_post(f"{prefix}/params", params_api.set_params)
     router.add_post(f"{prefix}/log-level", params_api.set_log_level)
     router.add_get(f"{prefix}/models", models_api.list_models)
+    router.add_post(f"{prefix}/models/register", pull_api.register)
+    router.add_get(f"{prefix}/models/{{id:.+}}/files", models_api.list_files)
+    router.add_get(f"{prefix}/models/{{id:.+}}/options", options_api.get_options)
+    router.add_post(f"{prefix}/models/{{id:.+}}/options", options_api.save_options)
+    router.add_delete(f"{prefix}/models/{{id:.+}}/options", options_api.reset_options)
     router.add_get(f"{prefix}/models/{{id:.+}}", models_api.get_model)
+    router.add_post(f"{prefix}/pull", pull_api.pull)
+    router.add_get(f"{prefix}/pull/variants", pull_api.list_variants)
+    router.add_get(f"{prefix}/downloads", pull_api.downloads)
+    router.add_post(f"{prefix}/downloads/control", pull_api.control_download)
+    router.add_post(f"{prefix}/delete", pull_api.delete)
     router.add_post(f"{prefix}/load", admin.load)
     router.add_post(f"{prefix}/unload", admin.unload)
     for route in ROUTES:

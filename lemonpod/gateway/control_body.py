@@ -1,4 +1,4 @@
-"""The body of a control request, as aiohttp hands it out."""
+"""The body of a control request, as aiohttp hands it out, and the members that many of them have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.errors import MalformedRequestError
 from lemonpod.gateway import keys
 from lemonpod.gateway.intake import read_body
 from lemonpod.gateway.json_body import parsed
@@ -29,3 +31,28 @@ async def object_of(request: web.Request, *, or_nothing: bool = False) -> Mappin
     """The request's body, one JSON object; with `or_nothing` no body stands for an empty one."""
     data = await read_body(ControlBody(request), request.app[keys.SETTINGS], _MAX_BODY)
     return {} if or_nothing and not data else parsed(data)
+
+
+def model_name(body: Mapping[str, JsonValue]) -> str | None:
+    """The model that the object names, if it does."""
+    name = body.get("model_name")
+    if name is None:
+        name = body.get("model")  # an explicit null names nothing
+    if name is not None and not isinstance(name, str):
+        raise MalformedRequestError("Invalid JSON in request body: 'model_name' must be a string")
+    return name
+
+
+def required_model(body: Mapping[str, JsonValue]) -> str:
+    """As `model_name`, where there must be one."""
+    if not (name := model_name(body)):
+        raise MalformedRequestError("'model_name' parameter is required")
+    return name
+
+
+def flag(body: Mapping[str, JsonValue], name: str, default: bool = False) -> bool:
+    """A member that says yes or no."""
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise MalformedRequestError(f"'{name}' must be true or false")
+    return value

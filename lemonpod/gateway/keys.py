@@ -14,11 +14,13 @@ from lemonpod.gateway.params import Params
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.inventory.inventory import Inventory
+from lemonpod.pull.pulls import Pulls
 
 SETTINGS: Final = web.AppKey("settings", GatewaySettings)
 INVENTORY: Final = web.AppKey("inventory", Inventory)
 MACHINE: Final = web.AppKey("machine", Machine)
 POOL: Final = web.AppKey("pool", Pool)
+PULLS: Final = web.AppKey("pulls", Pulls)
 RELAY: Final = web.AppKey("relay", Relay)
 """What the data path is made of; its requests never come to an application."""
 PARAMS: Final = web.AppKey("params", Params)

@@ -1,10 +1,10 @@
-"""A load that is told of as it goes on: `event: progress`, then one `event: complete` or `event: error`."""
+"""Work that is told of as it goes on: `event: progress`, then one `event: complete` or `event: error`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -38,29 +38,46 @@ async def stream_load(
     request: web.Request, pool: Pool, model: str, load: Coroutine[Any, Any, Mapping[str, Any]]
 ) -> web.StreamResponse:
     """Answer with the events of `load`, whose outcome is the last of them."""
+    return await stream_work(request, load, lambda: _progress(model, pool.status(model)), model=model)
+
+
+async def stream_work(
+    request: web.Request,
+    work: Coroutine[Any, Any, Mapping[str, Any]],
+    progress: Callable[[], Mapping[str, Any]],
+    *,
+    model: str,
+) -> web.StreamResponse:
+    """Answer with what `progress` says until `work` is over; its outcome is the last event.
+
+    A client that leaves ends the work.
+    """
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    loading = asyncio.create_task(load)
+    working = asyncio.create_task(work)
     try:
         with suppress(ConnectionResetError):  # the client has gone
             await response.prepare(request)
-            await _tell(response, pool, model, loading)
+            await _tell(response, working, progress, model)
     finally:
-        await cancel(loading)
+        await cancel(working)
     return response
 
 
 async def _tell(
-    response: web.StreamResponse, pool: Pool, model: str, loading: asyncio.Task[Mapping[str, Any]]
+    response: web.StreamResponse,
+    working: asyncio.Task[Mapping[str, Any]],
+    progress: Callable[[], Mapping[str, Any]],
+    model: str,
 ) -> None:
     clock = asyncio.get_running_loop().time
     told, told_at = b"", -_SILENCE
-    while not (await asyncio.wait({loading}, timeout=_INTERVAL))[0]:
-        event = _event("progress", _progress(model, pool.status(model)))
+    while not (await asyncio.wait({working}, timeout=_INTERVAL))[0]:
+        event = _event("progress", progress())
         if event != told or clock() - told_at >= _SILENCE:
             await response.write(event)
             told, told_at = event, clock()
     try:
-        await response.write(_event("complete", loading.result()))
+        await response.write(_event("complete", working.result()))
     except LemonpodError as error:
         failure = envelope(error, model=model)
         await response.write(_event("error", {**failure, "status_code": row_of(type(error)).status}))

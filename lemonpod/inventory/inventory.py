@@ -11,18 +11,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from lemonpod.contract.manifest import Manifest
-from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.contract.vocabulary import JsonValue, ModelManagement
 from lemonpod.discovery.catalog import Catalog, scan
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.discovery.validate import FileReport, validate_files
-from lemonpod.errors import ModelNotFoundError, RecipeNotFoundError
+from lemonpod.errors import ConfigError, InvalidModelError, ModelNotFoundError, RecipeNotFoundError
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.installed import find_installs
@@ -31,16 +31,22 @@ from lemonpod.inventory.refresh import Refresh, difference, report
 from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
 from lemonpod.launch.bases.executable import Found
 from lemonpod.launch.installed import install_folder
+from lemonpod.launch.options import Options, effective_options
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.request import LaunchRequest, LaunchSettings
 from lemonpod.launch.resolve import resolve
 from lemonpod.launch.select import Selection
 from lemonpod.launch.started import ContainerDriving
 from lemonpod.launch.variant import base_of, device_of, select_program
+from lemonpod.models.aliases import add_alias, remove_alias
 from lemonpod.models.entry import CheckpointFile, ModelEntry
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
-from lemonpod.models.write import save_options
+from lemonpod.models.remove import plan_removal, remove
+from lemonpod.models.write import Draft, new_entry, reset_options, save_options, unregister, write_entry
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MAX_NAMED: Final = 10
 """How many models the message for an unknown one lists."""
@@ -146,7 +152,60 @@ class Inventory:
 
     async def save_options(self, model: str, options: Mapping[str, JsonValue]) -> None:
         """Keep options of a model, a canonical id, for its later loads; raises ConfigError."""
-        await asyncio.to_thread(save_options, self._registry.config_dir, model, options)
+        await self._edit(save_options, self._registry.config_dir, model, options)
+
+    async def reset_options(self, model: str) -> None:
+        """Forget the saved options of a model, a canonical id; raises ConfigError."""
+        await self._edit(reset_options, self._registry.config_dir, model)
+
+    def draft(self, name: str, **definition: Any) -> tuple[Draft, Servable]:
+        """A model as `new_entry` takes it, and what would serve it; raises InvalidModelError."""
+        descriptor = self.catalog.descriptors.get(definition["recipe"])
+        free = descriptor is not None and descriptor.manifest.model_management is ModelManagement.SELF_MANAGED
+        draft = new_entry(name, **definition, free_checkpoints=free)
+        return draft, make_servable(draft.entry, self.catalog, self._builtin)
+
+    async def register(self, draft: Draft) -> None:
+        """Write a draft into the file of models; raises ConfigError."""
+        await self._edit(write_entry, self._registry.config_dir, draft)
+
+    async def delete(self, model: str) -> None:
+        """Take a model, a canonical id, and what on the disk is its alone; raises ConfigError."""
+        await self._edit(self._delete, model)
+
+    async def add_alias(self, alias: str, target: str) -> None:
+        """Let `alias` stand for a model; raises ConfigError where it cannot, or names a model itself."""
+        if alias in self.models.entries or USER_PREFIX + alias in self.models.entries:
+            raise InvalidModelError(f"'{alias}' is the name of a model", hint="take another alias")
+        await self._edit(add_alias, self._aliases_file(), alias, target)
+
+    async def remove_alias(self, alias: str) -> bool:
+        """Forget an alias; whether there was one. Raises ConfigError."""
+        return await self._edit(remove_alias, self._aliases_file(), alias)
+
+    def _aliases_file(self) -> Path:
+        if self._registry.aliases_file is None:
+            raise ConfigError("there is no cache folder, so there are no aliases")
+        return self._registry.aliases_file
+
+    def _delete(self, model: str) -> None:
+        entries = self.models.entries
+        others = [entry for id_, entry in entries.items() if id_ != model]
+        remove(plan_removal(entries[model], others, self.hub), self.hub)
+        unregister(self._registry.config_dir, model)
+
+    async def _edit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do it off the loop, and know of it when this returns."""
+        result = await asyncio.to_thread(work, *args, **kwargs)
+        await self._refreshed()
+        return result
+
+    def options(self, servable: Servable, saved: Mapping[str, JsonValue]) -> Options:
+        """What a load would use with these saved options. Raises LaunchError."""
+        if servable.manifest is None:
+            raise RecipeNotFoundError(servable.recipe_problem or "")
+        entry = replace(servable.entry, saved_options=saved)
+        return effective_options(self._request(servable.manifest, entry, {}, {}, 0))
 
     @property
     def container_driver(self) -> ContainerDriving:

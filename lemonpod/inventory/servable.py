@@ -11,11 +11,11 @@ from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.templates import checkpoints_of
 from lemonpod.contract.vocabulary import Mode, ModelManagement
 from lemonpod.discovery.catalog import Catalog
-from lemonpod.errors import LaunchError
+from lemonpod.errors import InvalidModelError, LaunchError
 from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
 from lemonpod.launch.mode import model_mode
 from lemonpod.models.checkpoint import locate_all
-from lemonpod.models.entry import CheckpointFile, ModelEntry
+from lemonpod.models.entry import CheckpointFile, ModelEntry, Origin
 
 # Made by the engine on its first run, so no part of what must be there before.
 _NPU_CACHE: Final = "npu_cache"
@@ -59,6 +59,20 @@ def find_files(servable: Servable, hub: Path) -> Availability:
     needed = _needed(servable)
     missing = (f"{name}: {file.problem}" for name, file in files.items() if name in needed and not file.path)
     return Availability(files=files, missing=tuple(missing))
+
+
+def fetched_checkpoints(servable: Servable) -> dict[str, str]:
+    """The checkpoints that the hub has and a server may fetch, by name; none for a self-managed engine.
+
+    Raises InvalidModelError for those of another registry.
+    """
+    manifest, entry = servable.manifest, servable.entry
+    if entry.hf_load or (manifest and manifest.model_management is ModelManagement.SELF_MANAGED):
+        return {}
+    if any(ref.origin is Origin.MODELSCOPE for ref in entry.checkpoints.values()):
+        raise InvalidModelError(f"'{entry.id}' is of ModelScope; only Hugging Face's models can be fetched")
+    refs = {name: ref for name, ref in entry.checkpoints.items() if name != _NPU_CACHE}
+    return {name: ref.text for name, ref in refs.items() if ref.origin is Origin.HUB}
 
 
 def _needed(servable: Servable) -> Collection[str]:

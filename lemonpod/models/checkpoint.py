@@ -13,6 +13,7 @@ from typing import Final
 
 from lemonpod.errors import CheckpointNotFoundError, ConfigError
 from lemonpod.models.entry import MAIN, CheckpointFile, CheckpointRef, Origin
+from lemonpod.models.gguf import has_magic
 from lemonpod.models.parse import has_control
 from lemonpod.models.variants import GGUF, listed, pick, shards
 
@@ -154,20 +155,20 @@ def _in_repos(repo: _Repo, hub: Path, role: str, main: _Repo | None) -> Path:
         models = sorted({name for name in known if name.casefold().endswith(GGUF)} or set(known))
         raise CheckpointNotFoundError(
             f"'{repo.id}' has no file for '{repo.variant or role}'; it has: {listed(models)}",
-            hint=f"register one of these, or download it: hf download {repo.id}",
+            hint="register one of these, or fetch it: `lemonpod pull MODEL`",
         )
     if any(folders[0].glob(f"blobs/*{_INCOMPLETE}")) or any(
         folders[0].glob(f"snapshots/*/{_DOWNLOAD_MANIFEST}")
     ):
         raise _unfinished(repo)
     raise CheckpointNotFoundError(
-        f"'{repo.id}' is not in the Hugging Face cache {hub}", hint=f"download it: hf download {repo.id}"
+        f"'{repo.id}' is not in the Hugging Face cache {hub}", hint="fetch it: `lemonpod pull MODEL`"
     )
 
 
 def _unfinished(repo: _Repo) -> CheckpointNotFoundError:
     return CheckpointNotFoundError(
-        f"the download of '{repo.id}' is not finished", hint=f"go on with it: hf download {repo.id}"
+        f"the download of '{repo.id}' is not finished", hint="go on with it: `lemonpod pull MODEL`"
     )
 
 
@@ -242,3 +243,7 @@ def _require_complete(path: Path) -> None:
         leftovers = [shard.with_name(name + suffix) for suffix in _PART_SUFFIXES]
         if any(part.exists() for part in (*leftovers, shard.with_name(_DOWNLOAD_MANIFEST))):
             raise CheckpointNotFoundError(f"{shard}: its download is not finished")
+        if name.casefold().endswith(GGUF) and not has_magic(shard):
+            raise CheckpointNotFoundError(
+                f"{shard} is no GGUF file: it does not begin as one", hint="delete it and fetch it again"
+            )

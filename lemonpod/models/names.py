@@ -8,8 +8,11 @@ from lemonpod.errors import ConfigError
 
 USER_PREFIX: Final = "user."
 LATEST: Final = ":latest"
-# Ids of models that nobody registers: those that come with a server, and those found in a folder.
-_RESERVED: Final = ("builtin.", "extra.")
+EXTRA_PREFIX: Final = "extra."
+"""Of models that are found in a folder."""
+# Ids of models that nobody registers.
+_RESERVED: Final = ("builtin.", EXTRA_PREFIX)
+PREFIXES: Final = (USER_PREFIX, *_RESERVED)
 
 
 def bare_name(name: str) -> str:

@@ -1,18 +1,20 @@
-"""Which models are registered: user_models.json and recipe_options.json as one value."""
+"""Which models there are: user_models.json, recipe_options.json, aliases.json and a folder as one value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError, Problem
+from lemonpod.models.aliases import ALIASES, parse_aliases
 from lemonpod.models.entry import ModelEntry
+from lemonpod.models.extra import find_extra
 from lemonpod.models.json_file import parse_object, read_bytes
-from lemonpod.models.names import LATEST, USER_PREFIX, bare_name
+from lemonpod.models.names import EXTRA_PREFIX, LATEST, USER_PREFIX, bare_name
 from lemonpod.models.parse import parse_entry
 
 USER_MODELS: Final = "user_models.json"
@@ -21,17 +23,30 @@ RECIPE_OPTIONS: Final = "recipe_options.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The registered models by canonical id, what is wrong with the files, and why entries were refused."""
+    """The models by canonical id, what is wrong with the files, and why entries were refused."""
 
     entries: Mapping[str, ModelEntry]
     problems: tuple[Problem, ...]
     refused: Mapping[str, Problem]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Further names, and which model each stands for: as somebody wrote it, so perhaps none."""
 
     def find(self, name: str) -> ModelEntry | None:
         """The model that a client means by `name`: the one place where names become models.
 
-        Exact, then under `user.`, then both without `:latest`, then in any case if only one model fits.
+        Exact, then under `user.`, then under `extra.`, then all without `:latest`, then in any case if only
+        one model fits; last the aliases, which never hide a model.
         """
+        if (entry := self._named(name)) is not None:
+            return entry
+        target = next((self.aliases[alias] for alias in _bare(name) if alias in self.aliases), None)
+        return None if target is None else self._named(target)
+
+    def is_alias(self, name: str) -> bool:
+        """Whether the name is an alias, and no model's own."""
+        return name in self.aliases and self._named(name) is None
+
+    def _named(self, name: str) -> ModelEntry | None:
         for candidate in _spellings(name):
             if entry := self.entries.get(candidate):
                 return entry
@@ -40,32 +55,47 @@ class Models:
         return similar[0] if len(similar) == 1 else None
 
 
-def _spellings(name: str) -> Iterator[str]:
+def _bare(name: str) -> Iterator[str]:
     yield name
-    yield USER_PREFIX + name
     if name[-len(LATEST) :].casefold() == LATEST:
         yield name[: -len(LATEST)]
-        yield USER_PREFIX + name[: -len(LATEST)]
+
+
+def _spellings(name: str) -> Iterator[str]:
+    for bare in _bare(name):
+        yield bare
+        yield USER_PREFIX + bare
+        yield EXTRA_PREFIX + bare
 
 
 class ModelRegistry:
-    """Reads the two files of a config folder, and keeps the last good content of each.
+    """Reads the files of the config and the cache folder, and keeps the last good content of each.
 
     For one thread at a time.
     """
 
-    def __init__(self, config_dir: Path) -> None:
+    def __init__(
+        self, config_dir: Path, *, cache_dir: Path | None = None, extra_dir: Path | None = None
+    ) -> None:
+        """`cache_dir` holds the aliases; `extra_dir` model files that nobody registered."""
         self.config_dir = config_dir
+        self.aliases_file = None if cache_dir is None else cache_dir / ALIASES
+        self._extra_dir = extra_dir
+        self._extra: Mapping[str, ModelEntry] = {}
         self._user_models = _File(config_dir / USER_MODELS)
         self._recipe_options = _File(config_dir / RECIPE_OPTIONS)
+        self._aliases = None if self.aliases_file is None else _File(self.aliases_file)
         self._models: Models | None = None
 
     def load(self) -> Models:
         """The models as the files say now; while they say the same, the same object. Never raises."""
         # Both files are read each time: contents cannot be mistaken for unchanged as time stamps can.
-        changed = [self._user_models.reread(), self._recipe_options.reread()]
-        if self._models is None or any(changed):
-            self._models = _combined(self._user_models, self._recipe_options)
+        files = [file for file in (self._user_models, self._recipe_options, self._aliases) if file]
+        changed = [file.reread() for file in files]
+        extra = {} if self._extra_dir is None else find_extra(self._extra_dir)
+        if self._models is None or any(changed) or extra != self._extra:
+            self._extra = extra
+            self._models = _combined(self._user_models, self._recipe_options, self._aliases, extra)
         return self._models
 
 
@@ -105,8 +135,15 @@ class _File:
         )
 
 
-def _combined(user_models: _File, recipe_options: _File) -> Models:
+def _combined(
+    user_models: _File, recipe_options: _File, alias_file: _File | None, extra: Mapping[str, ModelEntry]
+) -> Models:
     problems = [file.problem for file in (user_models, recipe_options) if file.problem]
+    aliases: dict[str, str] = {}
+    if alias_file is not None:
+        aliases, odd = parse_aliases(alias_file.document, str(alias_file.path))
+        problems += [alias_file.problem] if alias_file.problem else []
+        problems += odd
     options: dict[str, Mapping[str, JsonValue]] = {}
     for key, value in recipe_options.document.items():
         if isinstance(value, dict):
@@ -133,8 +170,11 @@ def _combined(user_models: _File, recipe_options: _File) -> Models:
         else:
             entries[model_id] = entry
         problems += placed
+    for id_, entry in extra.items():
+        entries[id_] = replace(entry, saved_options=options.get(id_, entry.saved_options))
     return Models(
         entries=MappingProxyType(entries),
         problems=tuple(problems),
         refused=MappingProxyType(refused),
+        aliases=MappingProxyType(aliases),
     )

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import re
-import stat
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,15 +12,13 @@ from typing import Final
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError, InvalidModelError
 from lemonpod.models.checkpoint import check_syntax
-from lemonpod.models.entry import MAIN, Origin
-from lemonpod.models.json_file import parse_object, read_bytes
+from lemonpod.models.edited import edited
+from lemonpod.models.entry import MAIN, ModelEntry, Origin
 from lemonpod.models.names import bare_name, canonical_id
 from lemonpod.models.parse import is_absolute, parse_entry
 from lemonpod.models.registry import RECIPE_OPTIONS, USER_MODELS
 
 _RECIPE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{1,63}")
-_LOCK_TIMEOUT: Final = 10.0
-_LOCK_POLL: Final = 0.01
 # What a new registration replaces in an entry of the same name; anything else in it stays.
 _REPLACED: Final = frozenset(
     {"checkpoint", "checkpoints", "labels", "mmproj", "recipe", "recipe_options", "registry_source", "source"}
@@ -60,18 +52,52 @@ def register(
     `free_checkpoints` is for recipes that manage their own weights, whose checkpoints are theirs to read.
     The file is replaced in one step, under a lock that every `register` takes.
     """
+    draft = new_entry(
+        name,
+        recipe=recipe,
+        checkpoints=checkpoints,
+        labels=labels,
+        recipe_options=recipe_options,
+        free_checkpoints=free_checkpoints,
+    )
+    return write_entry(config_dir, draft)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A model that could be registered: as it would be read, and as it would be written."""
+
+    entry: ModelEntry
+    document: Mapping[str, JsonValue]
+
+
+def new_entry(
+    name: str,
+    *,
+    recipe: str,
+    checkpoints: Mapping[str, str],
+    labels: Sequence[str] = (),
+    recipe_options: Mapping[str, JsonValue] | None = None,
+    free_checkpoints: bool = False,
+) -> Draft:
+    """The model that `register` would write; raises InvalidModelError."""
     try:
-        model_id = canonical_id(name)
-        entry = _entry(name, recipe, checkpoints, labels, recipe_options or {}, free_checkpoints)
+        canonical_id(name)
+        return _draft(name, recipe, checkpoints, labels, recipe_options or {}, free_checkpoints)
     except ConfigError as error:
         raise InvalidModelError(error.message, hint=error.hint) from error
-    with _edited(config_dir / USER_MODELS) as (path, document):
-        keys = [key for key in document if bare_name(key) == bare_name(name)]
-        key = keys[0] if keys else bare_name(name)
+
+
+def write_entry(config_dir: Path, draft: Draft) -> Registration:
+    """Put a draft into user_models.json, in the place of a model of its name; raises ConfigError."""
+    model = draft.entry.id
+    with edited(config_dir / USER_MODELS) as (path, document):
+        keys = [key for key in document if bare_name(key) == bare_name(model)]
+        key = keys[0] if keys else bare_name(model)
         old = document.get(key)
         kept = {k: v for k, v in old.items() if k not in _REPLACED} if isinstance(old, dict) else {}
-        document[key] = entry | kept
-    return Registration(id=model_id, path=path, replaced=bool(keys))
+        document[key] = {**draft.document, **kept}
+    return Registration(id=model, path=path, replaced=bool(keys))
 
 
 def save_options(config_dir: Path, model: str, options: Mapping[str, JsonValue]) -> None:
@@ -80,37 +106,39 @@ def save_options(config_dir: Path, model: str, options: Mapping[str, JsonValue])
     Those saved before stay, but for what `options` says anew; a null takes one out. Raises ConfigError and
     then changes nothing.
     """
-    with _edited(config_dir / RECIPE_OPTIONS) as (_, document):
+    with edited(config_dir / RECIPE_OPTIONS) as (_, document):
         key = bare_name(model) if model not in document and bare_name(model) in document else model
         old = document.get(key)
         merged = (old if isinstance(old, dict) else {}) | dict(options)
         document[key] = {name: value for name, value in merged.items() if value is not None}
 
 
-@contextlib.contextmanager
-def _edited(file: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
-    """The file's object, to be changed in the block and then put in the file's place."""
-    # A link stays a link: it is the file behind it that is locked and replaced.
-    path = Path(os.path.realpath(file))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path):
-            document = _existing(path)
-            yield path, document
-            _replace(path, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+def unregister(config_dir: Path, model: str) -> None:
+    """Take the model (a canonical id) and its saved options out of the two files. Raises ConfigError."""
+    for name in (USER_MODELS, RECIPE_OPTIONS):
+        if (config_dir / name).exists():
+            with edited(config_dir / name) as (_, document):
+                for key in [key for key in document if bare_name(key) == bare_name(model)]:
+                    del document[key]
 
 
-def _entry(
+def reset_options(config_dir: Path, model: str) -> None:
+    """Forget every saved option of the model, a canonical id. Raises ConfigError."""
+    if (config_dir / RECIPE_OPTIONS).exists():
+        with edited(config_dir / RECIPE_OPTIONS) as (_, document):
+            for key in (model, bare_name(model)):
+                document.pop(key, None)
+
+
+def _draft(
     name: str,
     recipe: str,
     checkpoints: Mapping[str, str],
     labels: Sequence[str],
     recipe_options: Mapping[str, JsonValue],
     free_checkpoints: bool,
-) -> dict[str, JsonValue]:
-    """The entry to write, checked by the rules of reading and some more."""
+) -> Draft:
+    """The entry, checked by the rules of reading and some more."""
     if not _RECIPE.fullmatch(recipe):
         raise ConfigError(
             f"invalid recipe {recipe!r}",
@@ -140,67 +168,4 @@ def _entry(
     if not free_checkpoints:
         for ref in model.checkpoints.values():
             check_syntax(ref)
-    return entry
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock file beside `path`: the file itself is replaced, so a lock on it would not last."""
-    descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        deadline = time.monotonic() + _LOCK_TIMEOUT
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise ConfigError(
-                        f"{path}: another program has held its lock for {_LOCK_TIMEOUT:.0f} s"
-                    ) from None
-                time.sleep(_LOCK_POLL)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _existing(path: Path) -> dict[str, JsonValue]:
-    try:
-        data = read_bytes(path)
-        return {} if data is None else parse_object(data)
-    except ConfigError as error:
-        raise ConfigError(
-            f"{path}: {error.message}", hint="nothing was changed; repair the file or move it away first"
-        ) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put `text` in the place of `path` in one step, with the mode and owner of what was there."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            _copy_ownership(path, file.fileno())
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _copy_ownership(path: Path, descriptor: int) -> None:
-    try:
-        old = path.stat()
-    except FileNotFoundError:
-        os.fchmod(descriptor, 0o644)
-        return
-    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(PermissionError):  # only root can give a file away
-            os.fchown(descriptor, old.st_uid, old.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    return Draft(entry=model, document=entry)

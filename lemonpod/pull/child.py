@@ -60,7 +60,7 @@ async def told_by_worker(
             limit=_LIMIT,
             start_new_session=True,  # Ctrl-C is ours to pass on
         )
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             async for line in process.stdout:

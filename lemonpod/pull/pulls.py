@@ -41,6 +41,8 @@ class PullProgress:
     total_files: int = 0
     bytes_downloaded: int = 0
     bytes_total: int = 0
+    had_bytes: int = 0
+    """Of the file that comes now, what was there before."""
     done_bytes: int = 0
     total_bytes: int = 0
 

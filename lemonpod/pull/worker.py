@@ -49,9 +49,7 @@ def main() -> None:
 
 def _pull(hub: Path, checkpoints: Mapping[str, str], *, exact: bool) -> None:
     wanted = wanted_files(checkpoints, cache(list_repo), exact=exact)
-    caches = {
-        one.listing.repo: Cache(hub, _folder(one.listing.repo), one.listing.commit) for one in wanted
-    }
+    caches = {one.listing.repo: Cache(hub, _folder(one.listing.repo), one.listing.commit) for one in wanted}
     missing = [one for one in wanted if not caches[one.listing.repo].has(one)]
     kept = {one: caches[one.listing.repo].kept(one) for one in missing}
     total = sum(one.file.size for one in wanted)
@@ -80,6 +78,7 @@ class _Telling:
         self._total = sum(one.file.size for one in wanted)
         self._done = done
         self._current: Wanted = wanted[0]
+        self._kept = 0
         self._had = 0
         self._told_at = 0.0
 
@@ -87,7 +86,7 @@ class _Telling:
         _say("plan", total_files=len(self._wanted), total_bytes=total, done_bytes=self._done)
 
     def begin(self, one: Wanted, had: int) -> None:
-        self._current, self._had, self._told_at = one, had, 0.0
+        self._current, self._kept, self._had, self._told_at = one, had, had, 0.0
         self.progress(had)
         self._told_at = 0.0  # the first bytes of a file are news
 
@@ -105,6 +104,7 @@ class _Telling:
             total_files=len(self._wanted),
             bytes_downloaded=size,
             bytes_total=self._current.file.size,
+            had_bytes=self._kept,
             done_bytes=self._done,
             total_bytes=self._total,
         )

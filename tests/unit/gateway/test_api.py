@@ -197,7 +197,7 @@ async def test_one_model(start: Starter) -> None:
         "update_available": False,
         "suggested": False,
         "source": None,
-        "registry_source": None,
+        "registry_source": "huggingface",
         "labels": [],
         "components": [],
         "recipe_options": {},
@@ -228,12 +228,12 @@ async def test_the_loaded_context_length_wins(start: Starter) -> None:
 
 
 async def test_an_unknown_model_is_openais_not_found(start: Starter) -> None:
-    reply = await (await start(answer)).get("/v1/models/nope/files")
+    reply = await (await start(answer)).get("/v1/models/nope/other")
 
     assert (reply.status, reply.error["code"], reply.error["requested_model"]) == (
         404,
         "model_not_found",
-        "nope/files",
+        "nope/other",
     )
 
 

@@ -26,6 +26,7 @@ from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.registry import ModelRegistry
+from lemonpod.pull.pulls import Pulls
 from tests.factories import make_document, make_facts
 from tests.fakes.driver import Script, ScriptedDriver
 from tests.unit.gateway.wire import Client, Reply, message
@@ -110,12 +111,13 @@ class Starter:
         files: Mapping[str, str] | None = None,
         drivers: Sequence[Driver] | None = None,
         facts: HostFacts | None = None,
+        environ: Mapping[str, str] | None = None,
         **document: Any,
     ) -> World:
         """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
 
-        `models` are more entries of user_models.json, `files` more manifests as text, and `document` more
-        fields of the recipe's own.
+        `models` are more entries of user_models.json, `files` more manifests as text, `environ` variables
+        of what fetches models, and `document` more fields of the recipe's own.
         """
         backends = self.folder / "backends"
         backends.mkdir(mode=0o755)
@@ -132,7 +134,9 @@ class Starter:
         hub = self.folder / "hub"
         inventory = Inventory(
             paths=DiscoveryPaths(user_config=(backends,), user_cache=(), system=(), shipped=()),
-            registry=ModelRegistry(self.folder),
+            registry=ModelRegistry(
+                self.folder, cache_dir=self.folder / "cache", extra_dir=self.folder / "extra"
+            ),
             hub=hub,
             facts=facts or make_facts(),
             settings=LaunchSettings(hf_cache=hub, cache_dir=self.folder / "cache"),
@@ -144,9 +148,12 @@ class Starter:
         first = random.randrange(10_000, 30_000)
         pool = Pool(inventory, drivers or [driver], PortBroker(first, first + 200), ENGINE_SETTINGS)
         world = World(0, driver, pool, self.folder)
+        pulls = Pulls(hub, {"PATH": os.environ["PATH"], **(environ or {})}, retry_after=0.01)
+        self._stack.push_async_callback(pulls.aclose)
         app = make_app(
             inventory,
             pool,
+            pulls,
             settings or GatewaySettings(),
             shutdown=world.shut_down.set,
         )

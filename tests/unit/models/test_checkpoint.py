@@ -129,7 +129,7 @@ def test_m07_what_is_not_there_lists_what_is(tmp_path: Path) -> None:
 def test_what_was_never_downloaded_says_how_to(tmp_path: Path) -> None:
     text = problem(tmp_path, "org/repo:m.gguf")
     assert str(tmp_path) in text
-    assert "hf download org/repo" in text
+    assert "lemonpod pull MODEL" in text
 
 
 M11 = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lemonpod.errors import ConfigError
-from lemonpod.models import write
+from lemonpod.models import edited
 from lemonpod.models.registry import ModelRegistry
 from lemonpod.models.write import register, save_options
 
@@ -202,7 +202,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch:
 
 
 def test_a_lock_that_is_never_free_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "_LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr(edited, "_LOCK_TIMEOUT", 0.05)
     with (tmp_path / "user_models.json.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ConfigError, match="another program"):

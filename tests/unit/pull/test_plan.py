@@ -36,11 +36,13 @@ def paths(checkpoints: dict[str, str], *, exact: bool = False) -> list[str]:
         ({"main": "org/gguf:m-Q8_0.gguf"}, ["m-Q8_0.gguf"]),
         ({"main": "org/gguf:BF16"}, REPOS["org/gguf"][6:8]),
         ({"main": "org/gguf:BF16/m-BF16-00002-of-00002.gguf"}, REPOS["org/gguf"][6:8]),
-        ({"main": "org/gguf:Q4_K_M", "mmproj": "org/gguf:mmproj-F16.gguf"}, ["m-Q4_K_M.gguf", "mmproj-F16.gguf"]),
+        ({"main": "org/gguf:Q4_K_M", "mmproj": "org/gguf:mmproj-F16.gguf"},
+         ["m-Q4_K_M.gguf", "mmproj-F16.gguf"]),
         ({"main": "org/gguf:Q4_K_M", "mmproj": "org/gguf:F16"}, ["m-Q4_K_M.gguf", "mmproj-F16.gguf"]),
         ({"main": "org/gguf:Q4_K_M", "draft": "org/gguf:draft.gguf"}, ["m-Q4_K_M.gguf", "draft.gguf"]),
         ({"main": "org/gguf:Q4_K_M", "draft": "org/gguf:Q4_K_M"}, ["m-Q4_K_M.gguf"]),
-        ({"main": "org/other:clip.safetensors", "vae": "org/other:vae"}, ["clip.safetensors", "vae/ae.safetensors"]),
+        ({"main": "org/other:clip.safetensors", "vae": "org/other:vae"},
+         ["clip.safetensors", "vae/ae.safetensors"]),
         ({"main": "org/other:clip.safetensors", "vae": "org/whole:ae.safetensors"},
          ["clip.safetensors", "vae/ae.safetensors"]),
         ({"main": "org/whole"}, REPOS["org/whole"]),
@@ -76,7 +78,7 @@ def test_what_is_not_there_is_told_with_what_is(
 
 def test_a_quant_that_fits_two_models_is_unclear() -> None:
     REPOS["org/two"] = ["a-Q4_0.gguf", "b-Q4_0.gguf"]
-    with pytest.raises(InvalidModelError, match="fits more than one file: a-Q4_0.gguf, b-Q4_0.gguf"):
+    with pytest.raises(InvalidModelError, match=r"fits more than one file: a-Q4_0.gguf, b-Q4_0.gguf"):
         paths({"main": "org/two:Q4_0"})
 
 
