@@ -1,4 +1,4 @@
-"""A load or a download that is watched: a bar where somebody looks at a terminal, a line for each step elsewhere."""
+"""A load or a download that is watched: a bar for who looks at a terminal, a line for each step elsewhere."""
 
 from __future__ import annotations
 

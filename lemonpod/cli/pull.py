@@ -16,8 +16,6 @@ from lemonpod.cli.output import print_json, printable, spinner
 from lemonpod.errors import ConfigError, InvalidModelError
 
 if TYPE_CHECKING:
-    import click
-
     from lemonpod.cli.client import Client
 
 _CHECKPOINT: Final = "--checkpoint"
@@ -25,9 +23,9 @@ _EXPORTED: Final = ("recipe", "checkpoints", "labels", "recipe_options", "size")
 
 
 class PairsCommand(TyperCommand):
-    """Takes `--checkpoint TYPE CHECKPOINT`, which typer has no words for, as `--checkpoint TYPE=CHECKPOINT`."""
+    """Takes `--checkpoint TYPE CHECKPOINT`, which typer has no words for, as `TYPE=CHECKPOINT`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         joined: list[str] = []
         rest = iter(args)
         for arg in rest:
@@ -41,7 +39,7 @@ class PairsCommand(TyperCommand):
 def pull(
     model: Annotated[
         str,
-        typer.Argument(help="A registered model, a name for a new one, or org/repo[:VARIANT] of the hub."),
+        typer.Argument(help="A registered model, a new name, or org/repo[:VARIANT] of the hub."),
     ],
     checkpoint: Annotated[
         list[str] | None,
@@ -61,7 +59,7 @@ def pull(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Register a model, if it is new, and fetch what is missing of it. Ctrl-C stops; the next pull goes on."""
+    """Register a model, if it is new, and fetch what is missing. Ctrl-C stops; the next pull goes on."""
     from lemonpod.cli.client import Client
 
     client = Client(host, port, api_key)
