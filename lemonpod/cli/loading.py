@@ -1,4 +1,4 @@
-"""A load or a download that is watched: a bar for who looks at a terminal, a line for each step elsewhere."""
+"""A load or download that is watched: a bar on a terminal, elsewhere a line for each step."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -50,15 +49,15 @@ def driver() -> FakeDriver:
 
 
 @pytest.fixture
-async def world(start: Starter, site: HubSite, driver: FakeDriver) -> AsyncIterator[World]:
+async def world(start: Starter, site: HubSite, driver: FakeDriver) -> World:
     args = {"args": ["{checkpoint:main}"], "command": "engine"}
-    yield await start(
+    return await start(
         never,
         drivers=[driver],
         environ={"HF_ENDPOINT": site.url},
         files=SELF_MANAGED,
         platforms={"linux": {"cpu": args}},
-        custom_options=[{"name": "speed", "cli_flag": "--speed", "default_value": 1}],
+        custom_options=[{"name": "speed", "cli_flag": "--speed", "default_value": 1, "help": "x"}],
     )
 
 
@@ -94,7 +93,7 @@ async def test_a_model_is_registered_and_fetched(world: World, site: HubSite) ->
         ],
     }
     told = (await world.get("/v1/models/new/files?include_paths=true")).json["files"][0]["path"]
-    assert Path(told).read_bytes() == BIG
+    assert (world.folder / told).read_bytes() == BIG
 
 
 async def test_a_registered_model_is_fetched_by_any_of_its_names(world: World) -> None:
@@ -135,9 +134,10 @@ async def test_the_progress_is_told_as_events(world: World, site: HubSite) -> No
 
 async def until_downloading(world: World) -> list[dict[str, Any]]:
     jobs: list[dict[str, Any]] = []
-    while not any(job["bytes_downloaded"] for job in jobs):
-        await asyncio.sleep(0.02)
-        jobs = json.loads((await world.get("/v1/downloads")).body)
+    async with asyncio.timeout(20):
+        while not any(job["bytes_downloaded"] for job in jobs):
+            await asyncio.sleep(0.02)
+            jobs = json.loads((await world.get("/v1/downloads")).body)
     return jobs
 
 
@@ -161,9 +161,9 @@ async def test_a_client_that_leaves_stops_the_pull(world: World, site: HubSite, 
     else:
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError, EOFError)):
             await asking
-    jobs = [{"running": True}]
-    while jobs[0]["running"]:
-        jobs = json.loads((await world.get("/v1/downloads")).body)
+    async with asyncio.timeout(20):
+        while (jobs := json.loads((await world.get("/v1/downloads")).body))[0]["running"]:
+            pass
     assert jobs[0]["status"] == "cancelled"
     site.gate.set()
     site.asked.clear()
@@ -236,7 +236,11 @@ async def test_what_cannot_be_pulled(
 
 
 async def test_offline_is_told_as_such(start: Starter, site: HubSite) -> None:
-    world = await start(never, environ={"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": site.url})
+    world = await start(
+        never,
+        environ={"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": site.url},
+        platforms={"linux": {"cpu": {"command": "engine", "args": ["{checkpoint:main}"]}}},
+    )
     reply = await world.post("/v1/pull", NEW)
     assert (reply.status, reply.json["code"]) == (400, "lemond_offline")
     reply = await world.get("/v1/pull/variants?checkpoint=org/repo")
@@ -410,8 +414,16 @@ async def test_an_alias_is_a_name_everywhere(world: World) -> None:
     assert (await world.get("/v1/models/team/fast")).status == 404
 
 
-@pytest.mark.parametrize("body", [{}, {"alias": "a"}, {"alias": 1, "target": "m"}, {"alias": "m", "target": "x"},
-                                  {"alias": "user.a", "target": "m"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"alias": "a"},
+        {"alias": 1, "target": "m"},
+        {"alias": "m", "target": "x"},
+        {"alias": "user.a", "target": "m"},
+    ],
+)
 async def test_an_alias_that_cannot_be(world: World, body: dict[str, Any]) -> None:
     reply = await world.post("/internal/aliases", body)
     assert reply.status == 400
