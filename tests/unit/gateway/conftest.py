@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tests.unit.gateway.hubbed import site, world  # noqa: F401 - fixtures for every module
 from tests.unit.gateway.world import Starter
 
 

@@ -4,71 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.fakes.engine import FakeDriver
-from tests.hub_site import HubSite, Repo, hub_site
+from tests.hub_site import HubSite
+from tests.unit.gateway.hubbed import BIG, NEW, models
 from tests.unit.gateway.test_load_stream import events, never
-from tests.unit.gateway.wire import Reply
 from tests.unit.gateway.world import RECIPE, Starter, World
-
-BIG = b"GGUF" + os.urandom(1_000_000)
-NEW = {"model_name": "user.new", "recipe": RECIPE, "checkpoint": "org/repo:Q4_0"}
-SELF_MANAGED = {
-    "self.json": json.dumps(
-        {
-            "recipe": "self",
-            "display_name": "Self",
-            "api_contract_version": "1",
-            "capabilities": ["chat_completion"],
-            "model_management": "self_managed",
-            "platforms": {"linux": {"cpu": {"command": "x", "args": ["{checkpoint:main}"]}}},
-        }
-    )
-}
-
-
-@pytest.fixture
-def site() -> Iterator[HubSite]:
-    with hub_site() as site:
-        site.repos["org/repo"] = Repo(
-            {"m-Q4_0.gguf": BIG, "m-Q8_0.gguf": b"GGUF8", "mmproj-F16.gguf": b"GGUFp"}
-        )
-        site.repos["org/repo"].files["model.gguf"] = b"GGUF"
-        yield site
-
-
-@pytest.fixture
-def driver() -> FakeDriver:
-    return FakeDriver()
-
-
-@pytest.fixture
-async def world(start: Starter, site: HubSite, driver: FakeDriver) -> World:
-    args = {"args": ["{checkpoint:main}"], "command": "engine"}
-    return await start(
-        never,
-        drivers=[driver],
-        environ={"HF_ENDPOINT": site.url},
-        files=SELF_MANAGED,
-        platforms={"linux": {"cpu": args}},
-        custom_options=[{"name": "speed", "cli_flag": "--speed", "default_value": 1, "help": "x"}],
-    )
 
 
 def entries(world: World) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((world.folder / "user_models.json").read_text())
     return found
-
-
-async def models(world: World, query: str = "") -> dict[str, dict[str, Any]]:
-    data = (await world.get(f"/v1/models{query}")).json["data"]
-    return {item["id"]: item for item in data}
 
 
 async def test_a_model_is_registered_and_fetched(world: World, site: HubSite) -> None:
@@ -163,7 +112,7 @@ async def test_a_client_that_leaves_stops_the_pull(world: World, site: HubSite, 
             await asking
     async with asyncio.timeout(20):
         while (jobs := json.loads((await world.get("/v1/downloads")).body))[0]["running"]:
-            pass
+            continue
     assert jobs[0]["status"] == "cancelled"
     site.gate.set()
     site.asked.clear()
@@ -183,8 +132,9 @@ async def test_a_download_of_the_servers_own(world: World, site: HubSite) -> Non
     assert (job["status"], job["running"]) == ("paused", False)
     site.gate.set()
     await world.post("/v1/pull", {"model": "user.new", "stream": True, "subscribe": False})
-    while not (jobs := json.loads((await world.get("/v1/downloads")).body))[0]["complete"]:
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(20):
+        while not (jobs := json.loads((await world.get("/v1/downloads")).body))[0]["complete"]:
+            continue
     assert jobs[0]["status"] == "completed"
     assert jobs[0]["bytes_previously_downloaded"] > 0
     remove = {"id": "model:user.new", "action": "remove"}
@@ -345,89 +295,6 @@ async def test_files_of_the_users_own_are_not_deleted(world: World) -> None:
     assert (await models(world))["user.own"]["downloaded"] is True
     assert (await world.post("/v1/delete", {"model": "own"})).status == 200
     assert own.exists()
-
-
-async def test_options_have_layers(world: World) -> None:
-    before = (await world.get("/v1/models/m/options")).json
-    assert (before["model_name"], before["recipe"], before["saved"]) == ("user.m", RECIPE, {})
-    assert before["effective"] == before["defaults"]
-    assert (before["effective"]["speed"], before["effective"]["model_name"]) == (1, "user.m")
-    dry = (await world.post("/v1/models/m/options", {"ctx_size": 99, "dry_run": True})).json
-    assert (dry["saved"], dry["resolved_ctx_size"]) == ({}, 99)
-    saved = (await world.post("/v1/models/m/options", {"ctx_size": 99, "speed": 3})).json
-    assert saved["saved"] == {"ctx_size": 99, "speed": 3}
-    after = (await world.post("/v1/models/m/options", {"speed": None})).json
-    assert after == (await world.get("/v1/models/m/options")).json
-    assert (after["saved"], after["effective"]["speed"], after["defaults"]["ctx_size"]) == (
-        {"ctx_size": 99},
-        1,
-        before["defaults"]["ctx_size"],
-    )
-    # A load that takes a saved value back does so for itself.
-    await world.post("/v1/pull", {"model": "m"})
-    await world.post("/v1/load", {"model": "m", "ctx_size": None, "speed": 4, "save_options": True})
-    assert (await world.get("/v1/models/m/options")).json["saved"] == {"ctx_size": 99, "speed": 4}
-    reset = await world.request("DELETE", "/v1/models/m/options")
-    assert reset.json == before
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"nope": 1}, "has no option 'nope'"),
-        ({"ctx_size": "many"}, "must be a whole number"),
-        ({"ctx_size": -2}, "must be a whole number"),
-        ({"pinned": True}, "is an option of a load"),
-        ({"dry_run": 1}, "'dry_run' must be true or false"),
-    ],
-)
-async def test_options_that_are_none(world: World, body: dict[str, Any], words: str) -> None:
-    reply = await world.post("/v1/models/m/options", body)
-    assert reply.status == 400
-    assert words in reply.json["error"]
-    assert not (world.folder / "recipe_options.json").exists()
-
-
-async def told(reply: Reply) -> tuple[int, Any]:
-    return reply.status, reply.json
-
-
-async def test_an_alias_is_a_name_everywhere(world: World) -> None:
-    await world.post("/v1/pull", {"model": "m"})
-    added = await world.post("/internal/aliases", {"alias": "team/fast", "target": "user.m"})
-    assert added.json == {"status": "ok", "alias": "team/fast", "target": "user.m"}
-    await world.post("/internal/aliases", {"alias": "later", "model": "org/none"})
-    assert (await world.get("/internal/aliases")).json == {
-        "aliases": [
-            {"alias": "team/fast", "target": "user.m", "downloaded": True, "recipe": RECIPE},
-            {"alias": "later", "target": "org/none", "downloaded": False, "recipe": None},
-        ]
-    }
-    listed = await models(world)
-    assert list(listed) == ["user.m", "team/fast"]
-    assert {**listed["user.m"], "id": "team/fast"} == listed["team/fast"]
-    assert (await world.get("/v1/models/team/fast")).json["id"] == "team/fast"
-    assert (await world.post("/v1/load", {"model": "team/fast"})).json["model_name"] == "user.m"
-    removed = await world.request("DELETE", "/internal/aliases/team/fast")
-    assert removed.json == {"status": "deleted"}
-    assert (await world.request("DELETE", "/internal/aliases/team/fast")).status == 404
-    assert (await world.get("/v1/models/team/fast")).status == 404
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"alias": "a"},
-        {"alias": 1, "target": "m"},
-        {"alias": "m", "target": "x"},
-        {"alias": "user.a", "target": "m"},
-    ],
-)
-async def test_an_alias_that_cannot_be(world: World, body: dict[str, Any]) -> None:
-    reply = await world.post("/internal/aliases", body)
-    assert reply.status == 400
-    assert isinstance(reply.json["error"], str)
 
 
 async def test_a_file_that_is_no_model_is_not_downloaded(world: World) -> None:

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lemonpod.cli.app import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, run
-from tests.fakes.engine import FakeDriver
-from tests.hub_site import HubSite, Repo, hub_site
-from tests.unit.gateway.test_load_stream import never
-from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.hub_site import HubSite, Repo
+from tests.unit.gateway.world import RECIPE, World
 
 
-@pytest.fixture
-def site() -> Iterator[HubSite]:
-    with hub_site() as site:
-        site.repos["org/repo"] = Repo({"m-Q4_0.gguf": b"GGUF4", "m-Q8_0.gguf": b"GGUF8"})
-        site.repos["org/vision"] = Repo({"v-Q4_0.gguf": b"GGUFv", "mmproj-F16.gguf": b"GGUFp"})
-        yield site
-
-
-@pytest.fixture
-async def world(start: Starter, site: HubSite) -> World:
-    block = {"command": "engine", "args": ["{checkpoint:main}"]}
-    return await start(
-        never,
-        drivers=[FakeDriver()],
-        environ={"HF_ENDPOINT": site.url},
-        platforms={"linux": {"cpu": block}},
-    )
+@pytest.fixture(autouse=True)
+def repos(site: HubSite) -> None:
+    site.repos["org/repo"] = Repo({"m-Q4_0.gguf": b"GGUF4", "m-Q8_0.gguf": b"GGUF8"})
+    site.repos["org/vision"] = Repo({"v-Q4_0.gguf": b"GGUFv", "mmproj-F16.gguf": b"GGUFp"})
 
 
 async def lemonpod(world: World, *arguments: str) -> int:
