@@ -256,6 +256,18 @@ async def test_the_account_of_the_server_is_used(puller: Puller, site: HubSite) 
     assert {asked.authorization for asked in site.asked if "/api/models/" in asked.path} == {"Bearer hf_test"}
 
 
+async def test_m13_a_pull_of_what_is_there_writes_nothing(puller: Puller, site: HubSite, hub: Path) -> None:
+    """So a cache may be read-only, or another user's."""
+    pulls = puller()
+    await pulls.pull(NAME, MODEL)
+    before = {path: path.lstat() for path in (hub, *hub.rglob("*"))}
+    await pulls.pull(NAME, MODEL)
+    after = {path: path.lstat() for path in (hub, *hub.rglob("*"))}
+    assert {p: (s.st_mtime_ns, s.st_ino) for p, s in after.items()} == {
+        p: (s.st_mtime_ns, s.st_ino) for p, s in before.items()
+    }
+
+
 async def test_what_does_not_fit_on_the_disk_is_not_begun(puller: Puller, site: HubSite, repo: Repo) -> None:
     repo.sizes["m-Q4_0.gguf"] = 10**18
     with pytest.raises(NoSpaceError, match=r"1000000000\.0 GB are to be fetched"):
