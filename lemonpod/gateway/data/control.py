@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from aiohttp import web
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from lemonpod.gateway.data.activity import Ending
 from lemonpod.gateway.data.client import ClientConnection
@@ -93,19 +93,23 @@ class Bridge(asyncio.Transport):
             request.keep_alive = False  # aiohttp would have to promise it
         handler.connection_made(self)
         self._client.ask_for_body()
+        connection = b"Connection: close\r\n"
+        if request.is_socket:
+            connection = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
         length: list[Field] = []
         if request.asked.is_chunked:
             length.append((b"", b"Transfer-Encoding", b"chunked"))
         elif any(key == b"content-length" for key, _, _ in request.fields):
             length.append((b"", b"Content-Length", b"%d" % request.content_length))
         handler.data_received(
-            b"%b %b HTTP/%b\r\n%b%bConnection: close\r\n\r\n"
+            b"%b %b HTTP/%b\r\n%b%b%b\r\n"
             % (
                 request.method,
                 request.target,
                 b"1.0" if request.is_old else b"1.1",
                 as_lines(request.fields, without=_NOT_HANDED_ON),
                 as_lines(length),
+                connection,
             )
         )
 
@@ -164,7 +168,7 @@ class Bridge(asyncio.Transport):
         asyncio.get_running_loop().call_soon(self._handler.connection_lost, None)
         if self._answer.is_complete:
             self._client.done()
-        elif self._request.is_old and self._head is None:
+        elif self._answer.lasts or (self._request.is_old and self._head is None):
             self._client.done(keep=False)
         else:
             self._client.cut()
@@ -188,13 +192,17 @@ class _Framing:
 
     def __init__(self, *, bodiless: bool) -> None:
         self.is_complete = False
+        self.lasts = False
+        """It has become a WebSocket, which the connection's end ends."""
         self._bodiless = bodiless
         self._parser = HttpResponseParser(self)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        if not self.is_complete:
+        if not (self.is_complete or self.lasts):
             try:
                 self._parser.feed_data(data)
+            except HttpParserUpgrade:
+                self.is_complete, self.lasts = False, True
             except HttpParserError:
                 self.is_complete = False
 
