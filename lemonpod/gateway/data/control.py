@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _NOT_HANDED_ON: Final = frozenset(
     {b"connection", b"content-length", b"expect", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
+_MAX_EARLY: Final = 64 << 10
+"""Of what a client sends before it has heard that its WebSocket is open."""
 _CLOSE: Final = b"\r\nConnection: close\r\n"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 
@@ -95,7 +97,7 @@ class Bridge(asyncio.Transport):
         self._client.ask_for_body()
         connection = b"Connection: close\r\n"
         if request.is_socket:
-            connection = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+            connection = b"Connection: close, Upgrade\r\nUpgrade: websocket\r\n"
         length: list[Field] = []
         if request.asked.is_chunked:
             length.append((b"", b"Transfer-Encoding", b"chunked"))
@@ -115,6 +117,11 @@ class Bridge(asyncio.Transport):
 
     def on_body(self) -> None:
         request = self._request
+        if request.is_socket and not self._answer.lasts:
+            # As long as the offer is not taken, what stands behind it is nobody's.
+            if sum(map(len, request.pieces)) > _MAX_EARLY:
+                self._client.pause_reading()
+            return
         data = request.take()
         if request.asked.is_chunked:
             data = (b"%x\r\n%b\r\n" % (len(data), data) if data else b"") + (
@@ -154,6 +161,9 @@ class Bridge(asyncio.Transport):
             sent = bytes(self._head)
             self._head = None
             self._client.write(sent.replace(_CLOSE, b"\r\n", 1) if self._request.keep_alive else sent)
+            if self._answer.lasts:
+                self._client.resume_reading()
+                asyncio.get_running_loop().call_soon(self.on_body)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         self.write(b"".join(list_of_data))

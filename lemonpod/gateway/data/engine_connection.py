@@ -13,6 +13,8 @@ from lemonpod.gateway.data.wire import Outbox, Wire
 _MAX_HEAD: Final = 256 << 10
 _LAST_WORDS: Final = 5.0
 """How long an engine may take to read them."""
+_MAX_PAST: Final = 4 << 20
+"""An engine that goes on for longer shall notice that it is in vain."""
 
 NO_CONNECTION: Final = "it takes no connections"
 NO_FILE: Final = "the server may open no more files, and so no connection to it"
@@ -91,6 +93,7 @@ class EngineConnection(Wire):
         "_owner",
         "_parser",
         "_pieces",
+        "_read_past",
         "_reply_fields",
         "_spoiled",
         "_takes_upgrade",
@@ -119,6 +122,8 @@ class EngineConnection(Wire):
         self._heard = self._has_head = self._complete = False
         self._keeps = self._spoiled = self._is_reused = self._is_paused = False
         self._takes_upgrade = False
+        self._read_past = 0
+        """Bytes that may still come when nobody listens any more."""
         self._drained: asyncio.Future[None] | None = None
 
     def begin(self, caller: Caller) -> None:
@@ -160,10 +165,12 @@ class EngineConnection(Wire):
         self._spoiled = self._takes_upgrade = True
 
     def leave(self) -> None:
-        """End it after what was sent, and hear no more of it."""
+        """End it after what was sent; what still comes is read past, else the last words could be lost."""
         self._caller = None
+        self._read_past = _MAX_PAST
         self._owner.lost(self)
-        self.close()
+        self.resume()
+        self.end_sending()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.transport.abort)
 
     def abort(self) -> None:
@@ -196,7 +203,9 @@ class EngineConnection(Wire):
     def data_received(self, data: bytes) -> None:
         caller = self._caller
         if caller is None:
-            self.abort()
+            self._read_past -= len(data)
+            if self._read_past < 0:
+                self.abort()
             return
         try:
             self._feed(data)

@@ -24,7 +24,7 @@ OURS: Final = "lemonade-realtime"
 NO_OFFER: Final = Answer(
     426,
     typed_envelope("This endpoint is a WebSocket", "invalid_request"),
-    {**NO_RETRY, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"},
+    {**NO_RETRY, "Upgrade": "websocket", "Connection": "Upgrade, close", "Sec-WebSocket-Version": "13"},
 )
 
 _VERSION: Final = b"13"

@@ -292,6 +292,7 @@ class Tunnel:
         if self._is_over:
             return
         self._status = answer.status
+        self._request.keep_alive = False
         self._end(ending)
         self._client.answer(answer)
 

@@ -15,6 +15,7 @@ from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.engine.api import Driver
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.gateway import keys
@@ -46,6 +47,7 @@ class World:
         self.pool = pool
         self.folder = folder
         self.shut_down = asyncio.Event()
+        self.journal = Journal()
         self.end: Callable[[], Awaitable[None]]
         """Ends the server, not the engines."""
         self.activities: ActivityLog
@@ -110,6 +112,7 @@ class Starter:
         files: Mapping[str, str] | None = None,
         drivers: Sequence[Driver] | None = None,
         facts: HostFacts | None = None,
+        journal: Journal | None = None,
         **document: Any,
     ) -> World:
         """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
@@ -144,11 +147,13 @@ class Starter:
         first = random.randrange(10_000, 30_000)
         pool = Pool(inventory, drivers or [driver], PortBroker(first, first + 200), ENGINE_SETTINGS)
         world = World(0, driver, pool, self.folder)
+        world.journal = journal or world.journal
         app = make_app(
             inventory,
             pool,
             settings or GatewaySettings(),
             shutdown=world.shut_down.set,
+            journal=world.journal,
         )
         server = await self._stack.enter_async_context(AsyncExitStack())
         _, world.port = await server.enter_async_context(running(app, "127.0.0.1", 0))
