@@ -6,8 +6,6 @@ import asyncio
 import base64
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,31 +14,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 from websockets.typing import Subprotocol
 
-from lemonpod.contract.vocabulary import CAPABILITIES, Capability
-from lemonpod.gateway.settings import GatewaySettings
-from tests.fakes.driver import Script
-from tests.unit.gateway.world import Starter, World
+from tests.unit.gateway.world import World
 
 REALTIME = "/v1/realtime?model=m"
 StartSocket = Callable[..., Awaitable[World]]
-
-
-@pytest.fixture
-def serve(start: Starter, monkeypatch: pytest.MonkeyPatch) -> StartSocket:
-    """Starts a gateway whose engine streams transcriptions.
-
-    Only a variant may, and its command line is a built-in's:
-    here that rule sleeps, and a script stands for one.
-    """
-    capability = Capability.STREAMING_TRANSCRIPTION
-    spec = replace(CAPABILITIES[capability], variant_only=False)
-    table = MappingProxyType({**CAPABILITIES, capability: spec})
-    monkeypatch.setattr("lemonpod.contract.rules.CAPABILITIES", table)
-
-    async def started(script: Script, settings: GatewaySettings | None = None, **more: Any) -> World:
-        return await start(script, capabilities=["streaming_transcription"], settings=settings, **more)
-
-    return started
 
 
 async def dial(

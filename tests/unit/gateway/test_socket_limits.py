@@ -14,10 +14,8 @@ from lemonpod.gateway.data.clock import Clock
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
 from tests.fakes.socket import EngineSocket, echo
-from tests.unit.gateway.sockets import REALTIME, StartSocket, dial, ending, idle, offer, serve
+from tests.unit.gateway.sockets import REALTIME, StartSocket, dial, ending, idle, offer
 from tests.unit.gateway.wire import Client, message
-
-__all__ = ["serve"]
 
 HOUR = 3600.0
 PIECE = b"\x82\x7f" + (1 << 20).to_bytes(8, "big") + bytes(1 << 20)
