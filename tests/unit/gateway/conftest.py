@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 import uvloop
 
-from lemonpod.contract.vocabulary import CAPABILITIES, Capability
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Script
 from tests.unit.gateway.sockets import StartSocket
-from tests.unit.gateway.world import Starter, World
+from tests.unit.gateway.world import Starter, World, install_variant
+
+PROGRAM = "whisper-server"
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -32,18 +31,18 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @pytest.fixture
-def serve(start: Starter, monkeypatch: pytest.MonkeyPatch) -> StartSocket:
-    """Starts a gateway whose engine streams transcriptions.
-
-    Only a variant may, and its command line is a built-in's:
-    here that rule sleeps, and a script stands for one.
-    """
-    capability = Capability.STREAMING_TRANSCRIPTION
-    spec = replace(CAPABILITIES[capability], variant_only=False)
-    table = MappingProxyType({**CAPABILITIES, capability: spec})
-    monkeypatch.setattr("lemonpod.contract.rules.CAPABILITIES", table)
+def serve(start: Starter, tmp_path: Path) -> StartSocket:
+    """Starts a gateway whose engine streams transcriptions: an installed variant, played by a script."""
 
     async def started(script: Script, settings: GatewaySettings | None = None, **more: Any) -> World:
-        return await start(script, capabilities=["streaming_transcription"], settings=settings, **more)
+        install_variant(tmp_path, PROGRAM)
+        return await start(
+            script,
+            capabilities=["transcription", "streaming_transcription"],
+            settings=settings,
+            variant_of="whispercpp",
+            platforms={"linux": {"cpu": {"binary": PROGRAM}}},
+            **more,
+        )
 
     return started

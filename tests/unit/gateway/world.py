@@ -163,6 +163,17 @@ class Starter:
         return world
 
 
+def install_variant(folder: Path, program: str) -> None:
+    """Put there what RECIPE needs as a variant: its program, and the model's file."""
+    path = folder / "cache" / "external" / RECIPE / program
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    path.chmod(0o755)
+    snapshot = folder / "hub" / "models--org--repo" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "model.gguf").write_bytes(b"GGUF")
+
+
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
