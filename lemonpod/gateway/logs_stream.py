@@ -57,11 +57,11 @@ async def stream_logs(request: web.Request) -> web.StreamResponse:
 
 async def dismiss_viewers(app: web.Application) -> None:
     """Say that the server ends to those who would wait for more of its lines."""
-    gone = WSCloseCode.GOING_AWAY, b"the server is shutting down"
-    await asyncio.gather(
-        *(socket.close(code=gone[0], message=gone[1]) for socket in app[keys.VIEWERS]),
-        return_exceptions=True,
-    )
+    farewells = [
+        socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
+        for socket in app[keys.VIEWERS]
+    ]
+    await asyncio.gather(*farewells, return_exceptions=True)
 
 
 class _Viewer:

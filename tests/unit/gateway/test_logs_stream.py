@@ -320,9 +320,3 @@ async def test_the_servers_own_log_is_in_it(start: Starter) -> None:
 
     assert (entry["severity"], entry["tag"]) == ("Warning", "engine.pool")
     assert entry["line"].endswith("(engine.pool) from a thread with api_key=…")
-
-
-async def test_health_tells_where_it_is(start: Starter) -> None:
-    world = await start(echo)
-
-    assert (await world.get("/v1/health")).json["websocket_port"] == world.port

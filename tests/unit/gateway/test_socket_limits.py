@@ -183,6 +183,32 @@ async def test_a_client_that_never_reads_again_is_dropped(serve: StartSocket) ->
     assert world.activities.tail(1)[0]["ending"] == "client_stalled"
 
 
+@pytest.mark.parametrize("more", [0, 1])
+async def test_the_longest_frame_is_of_64_mebibytes(serve: StartSocket, more: int) -> None:
+    got = 0
+
+    async def script(connection: Connection) -> None:
+        nonlocal got
+        await EngineSocket.accept(connection)
+        while data := await connection.reader.read(1 << 20):
+            got += len(data)
+
+    world = await serve(script)
+    client = await world.client()
+    await opened(client)
+    frame = b"\x82\xff" + ((64 << 20) + more).to_bytes(8, "big") + bytes(4) + bytes((64 << 20) + more)
+    sending = asyncio.create_task(client.send(frame))
+
+    if more:
+        head = await client.reader.readexactly(4)
+        assert (head[0], int.from_bytes(head[2:], "big")) == (0x88, 1009)
+    else:
+        await world.until(lambda: got == len(frame))
+    client.abort()
+    await asyncio.gather(sending, return_exceptions=True)
+    await world.until(lambda: idle(world))
+
+
 # --- OpenAI's client --------------------------------------------------------------------------------------
 
 
