@@ -69,7 +69,6 @@ class Tunnel:
         self._client = client
         self._request = request
         self._target = target
-        self._protocols = handshake.offered(request)
         self._from_client = Frames(relay.settings.max_frame)
         self._from_engine = Frames(relay.settings.max_frame)
         self._started = client.clock.exact()
@@ -85,8 +84,10 @@ class Tunnel:
 
     def start(self) -> None:
         try:
-            self._relay.check_socket(self._request, self._target, self._protocols)
-            refusal = self._relay.refusal(self._request) or handshake.refusal(self._request)
+            refusal = self._relay.refusal(self._request)
+            if refusal is None:
+                self._relay.check_socket(self._request, self._target, handshake.offered(self._request))
+                refusal = handshake.refusal(self._request)
         except LemonpodError as error:
             self._fail(error)
             return
