@@ -18,6 +18,7 @@ from lemonpod.errors import MalformedRequestError, UnauthorizedError
 from lemonpod.gateway import keys
 from lemonpod.gateway.auth import keys_of_socket, may_use
 from lemonpod.gateway.data.handshake import NO_OFFER, OURS, split_list
+from lemonpod.gateway.middlewares import authorization_of
 from lemonpod.gateway.settings import GatewaySettings
 
 _MAX_MESSAGE: Final = 64 << 10
@@ -33,8 +34,7 @@ async def stream_logs(request: web.Request) -> web.StreamResponse:
     """The journal's lines from where the viewer says, and then those that come."""
     settings = request.app[keys.SETTINGS]
     protocols = split_list(", ".join(request.headers.getall("Sec-WebSocket-Protocol", [])))
-    authorization = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-    given = keys_of_socket(authorization, request.query_string, protocols)
+    given = keys_of_socket(authorization_of(request), request.query_string, protocols)
     may_view = any(may_use(key, settings) for key in given or [b""])
     # Without any key it may still come in a message.
     socket = web.WebSocketResponse(
