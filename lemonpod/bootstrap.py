@@ -109,18 +109,21 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.drivers.container import ContainerDriver
     from lemonpod.drivers.process import ProcessDriver
     from lemonpod.engine.api import InstanceState
+    from lemonpod.engine.journal import Journal
     from lemonpod.engine.pool import Pool
     from lemonpod.engine.tasks import cancel
     from lemonpod.gateway.app import make_app
     from lemonpod.gateway.runner import running
     from lemonpod.inventory.watch import Watcher
+    from lemonpod.log import copied_to
     from lemonpod.pull.pulls import Pulls
 
     end = asyncio.Event()
     inventory = make_inventory(settings, environ)
     state = settings.folders.cache / "lemonpod"
-    processes = ProcessDriver(state, environ, settings.engine)
-    containers = ContainerDriver(state, environ, settings.engine)
+    journal = Journal()
+    processes = ProcessDriver(state, environ, settings.engine, journal=journal)
+    containers = ContainerDriver(state, environ, settings.engine, journal=journal)
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
     pool = Pool(inventory, [processes, containers], ports, settings.engine)
 
@@ -137,6 +140,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, on_signal, number)
     async with AsyncExitStack() as stack:
+        stack.enter_context(copied_to(journal, loop))
         for driver in (processes, containers):
             stack.push_async_callback(driver.aclose)
             for line in await driver.reclaim(at_once=end):
@@ -147,7 +151,15 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         stack.push_async_callback(cancel, late)
         pulls = Pulls(inventory.hub, environ, offline=settings.offline)
         stack.push_async_callback(pulls.aclose)
-        app = make_app(inventory, pool, pulls, settings.gateway, shutdown=end.set, params=_params(settings))
+        app = make_app(
+            inventory,
+            pool,
+            pulls,
+            settings.gateway,
+            shutdown=end.set,
+            params=_params(settings),
+            journal=journal,
+        )
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
         stack.push_async_callback(pool.aclose)  # before the edge: engines that end answer what waits
         await inventory.ready()

@@ -134,6 +134,8 @@ class Body(StrEnum):
     NONE = "none"
     JSON = "json"
     MULTIPART = "multipart"
+    SOCKET = "socket"
+    """No body, but a WebSocket."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +214,18 @@ CAPABILITIES: Final[Mapping[Capability, CapabilitySpec]] = MappingProxyType(
             ),
         ),
         Capability.STREAMING_TRANSCRIPTION: CapabilitySpec(
-            kind=Kind.EXTENSION, mode=Mode.TRANSCRIPTION, routes=(), variant_only=True
+            kind=Kind.EXTENSION,
+            mode=Mode.TRANSCRIPTION,
+            routes=(
+                RouteSpec(
+                    path="/realtime",
+                    engine_path="/v1/realtime",
+                    operation="Streaming transcription",
+                    method="GET",
+                    body=Body.SOCKET,
+                ),
+            ),
+            variant_only=True,
         ),
         Capability.TTS: CapabilitySpec(
             kind=Kind.CORE,

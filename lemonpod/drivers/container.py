@@ -14,6 +14,7 @@ from lemonpod.drivers.container_run import ContainerRun
 from lemonpod.drivers.runtimes import LocalRuntimes, Runtimes
 from lemonpod.drivers.threads import Threads
 from lemonpod.engine.api import Adoptable
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.launch.plan import ContainerLaunch, LaunchPlan
 
@@ -31,6 +32,7 @@ class ContainerDriver:
         settings: EngineSettings,
         *,
         runtimes: Runtimes | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._settings = settings
         self._threads = Threads("lemonpod-container-files")
@@ -43,6 +45,7 @@ class ContainerDriver:
             threads=self._threads,
             environ=environ,
             settings=settings,
+            journal=journal or Journal(),
             dead=lambda: self._estate.dead,
         )
         self._numbers = itertools.count(1)

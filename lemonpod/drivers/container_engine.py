@@ -33,7 +33,7 @@ from lemonpod.drivers.runtimes import Link, Place, Runtimes
 from lemonpod.drivers.threads import Threads
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
 from lemonpod.engine.failure import LOG_TAIL, exited_error
-from lemonpod.engine.logbuf import LogBuffer
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.tasks import finish
@@ -58,6 +58,7 @@ class Workbench:
     threads: Threads
     environ: Mapping[str, str]
     settings: EngineSettings
+    journal: Journal
     dead: Callable[[], frozenset[str]]
     """The runs whose containers are up for adoption."""
 
@@ -81,7 +82,7 @@ class ContainerEngine:
         self._survivor = survivor
         self._link = survivor.link if survivor else None
         self._container = survivor.container if survivor else None
-        self._log = LogBuffer()
+        self._log = bench.journal.buffer(plan.model)
         self._started = False
         self.over = False
         """Nothing of it is left."""

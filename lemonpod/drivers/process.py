@@ -27,6 +27,7 @@ from lemonpod.drivers.state import EngineRecord, RunFile
 from lemonpod.drivers.stop_command import run_stop_command, stop_argv
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
 from lemonpod.engine.failure import LOG_TAIL, exited_error
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.logbuf import LogBuffer
 from lemonpod.engine.probe import ask
 from lemonpod.engine.settings import EngineSettings
@@ -46,10 +47,18 @@ class ProcessDriver:
 
     name: Final = "process"
 
-    def __init__(self, state_dir: Path, environ: Mapping[str, str], settings: EngineSettings) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        environ: Mapping[str, str],
+        settings: EngineSettings,
+        *,
+        journal: Journal | None = None,
+    ) -> None:
         self._state_dir = state_dir
         self._environ = environ
         self._settings = settings
+        self._journal = journal or Journal()
         self._run = RunFile(state_dir)
         self._numbers = itertools.count(1)
 
@@ -69,7 +78,8 @@ class ProcessDriver:
             marker=f"{self._run.id}/{number}",
             programs=os.path.dirname(sys.executable),
         )
-        return ProcessEngine(plan, number, self._run, environment, self._settings)
+        log = self._journal.buffer(plan.model)
+        return ProcessEngine(plan, number, self._run, environment, self._settings, log)
 
     async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
         """As every driver's; once `at_once` is set without stop commands and without grace."""
@@ -89,13 +99,14 @@ class ProcessEngine:
         run: RunFile,
         environment: Mapping[str, str],
         settings: EngineSettings,
+        log: LogBuffer,
     ) -> None:
         self._plan = plan
         self._number = number
         self._run = run
         self._environment = environment
         self._settings = settings
-        self._log = LogBuffer()
+        self._log = log
         self._child: Child | None = None
         self._record: EngineRecord | None = None
         self._started_at: float | None = None

@@ -39,7 +39,9 @@ class LogBuffer:
         max_lines: int = MAX_LINES,
         max_bytes: int = MAX_BYTES,
         clock: Callable[[], float] = time.time,
+        copy: Callable[[Sequence[bytes]], None] | None = None,
     ) -> None:
+        """`copy` is given all lines as well."""
         self._lines: deque[_Kept] = deque()
         self._first = 0
         """The `seq` of the oldest line that is kept."""
@@ -47,6 +49,7 @@ class LogBuffer:
         self._max_lines = max_lines
         self._max_bytes = max_bytes
         self._clock = clock
+        self._copy = copy
         self._closed = False
         self._news = asyncio.Event()
 
@@ -59,6 +62,8 @@ class LogBuffer:
             self._bytes -= len(self._lines.popleft().raw)
             self._first += 1
         self._tell()
+        if self._copy is not None:
+            self._copy(lines)
 
     def close(self) -> None:
         """No more lines come: followers end."""

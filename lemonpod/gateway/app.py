@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway import (
     admin,
@@ -21,10 +22,11 @@ from lemonpod.gateway import (
 )
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
+from lemonpod.gateway.logs_stream import dismiss_viewers, stream_logs
 from lemonpod.gateway.machine_api import Machine
 from lemonpod.gateway.page import page
 from lemonpod.gateway.params import Params
-from lemonpod.gateway.routes import PREFIXES, ROUTES
+from lemonpod.gateway.routes import LOGS, PREFIXES, ROUTES, SOCKET_PREFIXES
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.gateway.system_api import system_info
@@ -41,6 +43,7 @@ def make_app(
     *,
     shutdown: Callable[[], None],
     params: Params | None = None,
+    journal: Journal | None = None,
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it.
 
@@ -62,7 +65,10 @@ def make_app(
     app[keys.PULLS] = pulls
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
+    app[keys.JOURNAL] = journal or Journal()
+    app[keys.VIEWERS] = set()
     app[keys.SHUTDOWN] = shutdown
+    app.on_shutdown.append(dismiss_viewers)
     app.on_response_prepare.append(middlewares.say_origin)
     app.on_response_prepare.append(middlewares.say_server)
     app.router.add_get("/", page)
@@ -79,6 +85,8 @@ def make_app(
     for path in ENDPOINTS:
         app.router.add_post(path, _of_the_data_path)
     ollama_api.add_routes(app.router)
+    for prefix in SOCKET_PREFIXES:
+        app.router.add_get(prefix + LOGS, stream_logs)
     return app
 
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Final
+from urllib.parse import parse_qs
 
 from lemonpod.errors import UnauthorizedError
 from lemonpod.gateway.settings import GatewaySettings
+
+API_KEY: Final = "api_key"
+"""Of a WebSocket's query."""
+
+_OPENAI: Final = "openai-insecure-api-key."
+_LEMONADE: Final = "bearer."
 
 
 def proof_of(fields: Mapping[bytes, bytes]) -> bytes:
@@ -36,10 +45,33 @@ def may_use(authorization: bytes, settings: GatewaySettings) -> bool:
     return of_users or of_admins
 
 
+def carries_key(protocol: str) -> bool:
+    """Whether this subprotocol is none, but a key."""
+    return protocol.startswith((_OPENAI, _LEMONADE))
+
+
+def keys_of_socket(authorization: bytes, query: str, protocols: Iterable[str]) -> list[bytes]:
+    """Each key that a WebSocket's handshake carries, as an Authorization header: a page can set none."""
+    keys = [key.encode("utf-8", "surrogateescape") for key in parse_qs(query).get(API_KEY, [])]
+    for protocol in protocols:
+        if protocol.startswith(_OPENAI):
+            keys.append(protocol.removeprefix(_OPENAI).encode("utf-8", "surrogateescape"))
+        elif protocol.startswith(_LEMONADE):
+            keys.append(_decoded(protocol.removeprefix(_LEMONADE)))
+    return [*([authorization] if authorization else []), *(b"Bearer " + key for key in keys)]
+
+
 def bearer_is(authorization: bytes, key: str) -> bool:
     """Compare without telling by the time it takes how much of the key was right."""
     scheme, _, token = authorization.partition(b" ")
     return hmac.compare_digest(token.strip(), _encoded(key)) and scheme.lower() == b"bearer"
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return b""
 
 
 @lru_cache(maxsize=2)

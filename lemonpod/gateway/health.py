@@ -51,7 +51,11 @@ async def live(request: web.Request) -> web.Response:
 
 async def health(request: web.Request) -> web.Response:
     """Every model that is loaded, and, apart from them, those that failed and why."""
-    return web.json_response(health_document(request.app))
+    document = health_document(request.app)
+    if request.transport is not None:
+        # Lemonade's clients look here for `/realtime` and `/logs/stream`.
+        document["websocket_port"] = request.transport.get_extra_info("sockname")[1]
+    return web.json_response(document)
 
 
 async def stats(request: web.Request) -> web.Response:

@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.machine_api import Machine
@@ -25,6 +26,9 @@ RELAY: Final = web.AppKey("relay", Relay)
 """What the data path is made of; its requests never come to an application."""
 PARAMS: Final = web.AppKey("params", Params)
 STATS: Final = web.AppKey("stats", Stats)
+JOURNAL: Final = web.AppKey("journal", Journal)
+VIEWERS: Final[web.AppKey[set[web.WebSocketResponse]]] = web.AppKey("viewers")
+"""Who follows the journal."""
 SHUTDOWN: Final[web.AppKey[Callable[[], None]]] = web.AppKey("shutdown")
 
 # On a request, once it is known:

@@ -13,6 +13,7 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.auth import bearer_is, check_use
 from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
 from lemonpod.gateway.errors import NO_RETRY, response, row_of, typed_envelope
+from lemonpod.gateway.routes import SOCKET_PATHS
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,8 @@ async def check_key(request: web.Request, handler: Handler) -> web.StreamRespons
         admin_key = settings.admin_api_key or settings.api_key
         if admin_key and not bearer_is(authorization, admin_key):
             raise UnauthorizedError("Invalid or missing admin API key")
-    elif top in _API:
+    elif top in _API and request.path.encode("utf-8", "surrogateescape") not in SOCKET_PATHS:
+        # A WebSocket has more ways to carry a key, and looks at them itself.
         check_use(authorization, settings)
     return await handler(request)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lemonpod.contract.vocabulary import CAPABILITIES, Capability, Mode, RouteSpec
+from lemonpod.contract.vocabulary import CAPABILITIES, Body, Capability, Mode, RouteSpec
 from lemonpod.errors import MalformedRequestError, UnsupportedOperationError, WrongModelTypeError
 from lemonpod.launch.plan import LaunchPlan
 
 PREFIXES: Final = ("/api/v0", "/api/v1", "/v0", "/v1")
+SOCKET_PREFIXES: Final = ("", *PREFIXES)
+"""A WebSocket is there without a prefix too."""
+LOGS: Final = "/logs/stream"
 
 _SLOT_ACTIONS: Final = frozenset({"save", "restore", "erase"})
 # The two operations that Lemonade refuses by the model's type before it looks at what the engine can do.
@@ -42,6 +45,12 @@ ROUTES: Final = tuple(
     Route(capability, spec, ("model", *spec.required))
     for capability, entry in CAPABILITIES.items()
     for spec in entry.routes
+)
+
+SOCKET_PATHS: Final = frozenset(
+    (prefix + path).encode()
+    for path in (LOGS, *(route.spec.path for route in ROUTES if route.spec.body is Body.SOCKET))
+    for prefix in SOCKET_PREFIXES
 )
 
 

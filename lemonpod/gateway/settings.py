@@ -19,6 +19,8 @@ class GatewaySettings:
     """A JSON body, inflated: room for a chat with a few pictures in it."""
     max_upload: int = 512 * MIB
     """A multipart body: an hour of uncompressed audio."""
+    max_frame: int = 64 * MIB
+    """One frame of a WebSocket. It is never held in memory as a whole."""
     body_timeout: float = 30.0
     """How long a client may pause in the middle of its request's body."""
     write_timeout: float = 300.0

@@ -13,6 +13,14 @@ _NAME: Final = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL", re.IGNORECASE
 _VARIABLE: Final = re.compile(r"((?:-e|--[a-z-]+=)?([A-Za-z_][A-Za-z0-9_]*)=).+", re.DOTALL)
 # A flag's name ends with the word: `--max-tokens`, `--api-key-file` and `--authfile` tell nothing.
 _FLAG: Final = re.compile(r"--?(?:[\w.-]*[_.-])?(?:api[_-]?key|token|secret|password|passwd)", re.IGNORECASE)
+_SAID: Final = re.compile(
+    r"(?i)(bearer\s+|(?:api[-_]?key|token|secret|password)[\"']?\s*[=:]\s*[\"']?)([^\s\"'&,;]+)"
+)
+
+
+def redacted(text: str) -> str:
+    """The text with what looks like a credential blanked."""
+    return _SAID.sub(rf"\1{BLANK}", text)
 
 
 def is_secret(name: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs
 
+from lemonpod.gateway.data.engine_connection import EngineConnection
 from lemonpod.gateway.data.relay import Target
 from lemonpod.gateway.data.request import Request
-from lemonpod.gateway.data.upstream import EngineConnection
 from lemonpod.gateway.intake import Intake, Upload, name_of, payload_for, unspooled
 from lemonpod.gateway.json_body import JsonBody
 from lemonpod.gateway.routes import engine_target

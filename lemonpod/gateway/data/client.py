@@ -33,6 +33,8 @@ _LINGER: Final = 10.0
 """How long the rest of a body is read that nobody wants: a client that still sends would miss the answer."""
 _PROBE_AGAIN: Final = 0.05
 """After a probe, until the answer of a socket that is closed has come."""
+_PEER_IDLE, _PEER_AGAIN, _PEER_TRIES = 60, 15, 4
+"""Two minutes after its machine has gone, the kernel says so of a peer that owes us nothing."""
 
 
 class Host(Protocol):
@@ -267,7 +269,8 @@ class ClientConnection(Wire):
         if request.has_news:
             request.has_news = False
             if not isinstance(self._responder, Discard):
-                self._deadline = NEVER if request.ended else self.clock.now + self._host.body_timeout
+                lasts = request.ended or request.is_socket
+                self._deadline = NEVER if lasts else self.clock.now + self._host.body_timeout
             self._guarded(self._responder.on_body)
             return True
         if reader.fault is not None and not request.ended:
@@ -293,7 +296,11 @@ class ClientConnection(Wire):
     def _begin(self, request: Request) -> None:
         self._current = request
         self._begun = False
-        self._deadline = self.clock.now + self._host.body_timeout
+        if request.is_socket:
+            self._deadline = NEVER  # it may be silent for as long as it likes
+            _watch_peer(self.transport)
+        else:
+            self._deadline = self.clock.now + self._host.body_timeout
         self._responder = self._host.responder(self, request)
         self._guarded(self._responder.start)
 
@@ -367,3 +374,16 @@ class ClientConnection(Wire):
                 self.abort()
         elif not self._current.is_old:
             self.send(CONTINUE)
+
+
+def _watch_peer(transport: asyncio.Transport) -> None:
+    """Find out by and by if the other side's machine is gone."""
+    connection: socket.socket = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _PEER_IDLE),
+        ("TCP_KEEPINTVL", _PEER_AGAIN),
+        ("TCP_KEEPCNT", _PEER_TRIES),
+    ):
+        if hasattr(socket, name):  # macOS has another name for the first
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

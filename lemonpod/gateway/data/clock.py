@@ -46,7 +46,7 @@ class Clock:
 
     def _turn(self) -> None:
         loop = self._loop
-        self.now = loop.time()
+        self.now = self.exact()
         date = formatdate(usegmt=True)
         self.ours = f"Server: lemonpod\r\nDate: {date}\r\nVary: Origin\r\n".encode()
         self._timer = loop.call_later(self._step, self._tick)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from aiohttp import web
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from lemonpod.gateway.data.activity import Ending
 from lemonpod.gateway.data.client import ClientConnection
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _NOT_HANDED_ON: Final = frozenset(
     {b"connection", b"content-length", b"expect", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
+_MAX_EARLY: Final = 64 << 10
+"""Of what a client sends before it has heard that its WebSocket is open."""
 _CLOSE: Final = b"\r\nConnection: close\r\n"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 
@@ -93,24 +95,33 @@ class Bridge(asyncio.Transport):
             request.keep_alive = False  # aiohttp would have to promise it
         handler.connection_made(self)
         self._client.ask_for_body()
+        connection = b"Connection: close\r\n"
+        if request.is_socket:
+            connection = b"Connection: close, Upgrade\r\nUpgrade: websocket\r\n"
         length: list[Field] = []
         if request.asked.is_chunked:
             length.append((b"", b"Transfer-Encoding", b"chunked"))
         elif any(key == b"content-length" for key, _, _ in request.fields):
             length.append((b"", b"Content-Length", b"%d" % request.content_length))
         handler.data_received(
-            b"%b %b HTTP/%b\r\n%b%bConnection: close\r\n\r\n"
+            b"%b %b HTTP/%b\r\n%b%b%b\r\n"
             % (
                 request.method,
                 request.target,
                 b"1.0" if request.is_old else b"1.1",
                 as_lines(request.fields, without=_NOT_HANDED_ON),
                 as_lines(length),
+                connection,
             )
         )
 
     def on_body(self) -> None:
         request = self._request
+        if request.is_socket and not self._answer.lasts:
+            # As long as the offer is not taken, what stands behind it is nobody's.
+            if sum(map(len, request.pieces)) > _MAX_EARLY:
+                self._client.pause_reading()
+            return
         data = request.take()
         if request.asked.is_chunked:
             data = (b"%x\r\n%b\r\n" % (len(data), data) if data else b"") + (
@@ -150,6 +161,9 @@ class Bridge(asyncio.Transport):
             sent = bytes(self._head)
             self._head = None
             self._client.write(sent.replace(_CLOSE, b"\r\n", 1) if self._request.keep_alive else sent)
+            if self._answer.lasts:
+                self._client.resume_reading()
+                asyncio.get_running_loop().call_soon(self.on_body)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         self.write(b"".join(list_of_data))
@@ -164,7 +178,7 @@ class Bridge(asyncio.Transport):
         asyncio.get_running_loop().call_soon(self._handler.connection_lost, None)
         if self._answer.is_complete:
             self._client.done()
-        elif self._request.is_old and self._head is None:
+        elif self._answer.lasts or (self._request.is_old and self._head is None):
             self._client.done(keep=False)
         else:
             self._client.cut()
@@ -188,13 +202,17 @@ class _Framing:
 
     def __init__(self, *, bodiless: bool) -> None:
         self.is_complete = False
+        self.lasts = False
+        """It has become a WebSocket, which the connection's end ends."""
         self._bodiless = bodiless
         self._parser = HttpResponseParser(self)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        if not self.is_complete:
+        if not (self.is_complete or self.lasts):
             try:
                 self._parser.feed_data(data)
+            except HttpParserUpgrade:
+                self.is_complete, self.lasts = False, True
             except HttpParserError:
                 self.is_complete = False
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
+from lemonpod.contract.vocabulary import Body
 from lemonpod.gateway.data.client import ClientConnection
 from lemonpod.gateway.data.clock import Clock
 from lemonpod.gateway.data.control import Control
@@ -18,6 +19,7 @@ from lemonpod.gateway.data.interpreted import Interpreted, find_endpoint
 from lemonpod.gateway.data.relay import Relay, find_target
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.responder import Responder
+from lemonpod.gateway.data.tunnel import Tunnel
 from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.errors import Answer, typed_envelope
 from lemonpod.gateway.settings import GatewaySettings
@@ -80,6 +82,8 @@ class Edge:
         """Who answers this request."""
         if self._relay is not None:
             target = find_target(request.method, request.target)
+            if target is not None and target.route.spec.body is Body.SOCKET:
+                return Tunnel(self._relay, client, request, target)
             if target is not None:
                 return Exchange(self._relay, client, request, target)
             if (endpoint := find_endpoint(request)) is not None:

@@ -17,10 +17,11 @@ from lemonpod.gateway.data.activity import Activity, Ending, ending_by
 from lemonpod.gateway.data.answers import way_to_answer
 from lemonpod.gateway.data.call import asked_in, for_engine, pump
 from lemonpod.gateway.data.client import ClientConnection
+from lemonpod.gateway.data.engine_connection import STOPPED, EngineConnection, ReplyFields
 from lemonpod.gateway.data.pipe import BodyPipe
 from lemonpod.gateway.data.relay import Relay, Target
 from lemonpod.gateway.data.request import Request
-from lemonpod.gateway.data.upstream import STOPPED, EngineConnection, ReplyFields, Upstream
+from lemonpod.gateway.data.upstream import Upstream
 from lemonpod.gateway.data.usual import Told, told
 from lemonpod.gateway.data.way import Way
 from lemonpod.gateway.dialects import body_of, form_of, route_of

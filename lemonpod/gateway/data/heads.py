@@ -37,6 +37,12 @@ def closing_lines(request: Request | None, clock: Clock, *, stream: bool = False
     return clock.ours + connection + b"\r\n"
 
 
+def switching(request: Request, clock: Clock, lines: bytes) -> bytes:
+    """The head that turns a connection into a WebSocket, with the `lines` of its handshake."""
+    origin = b"" if request.origin is None else b"Access-Control-Allow-Origin: %b\r\n" % request.origin
+    return b"".join((status_line(101), lines, clock.ours, origin, b"\r\n"))
+
+
 def own_answer(answer: Answer, request: Request | None, clock: Clock, lines: bytes = b"") -> bytes:
     """An answer of our own, whole, with more header lines.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from lemonpod.errors import MalformedRequestError
+from lemonpod.gateway.data.handshake import is_offer
 from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.errors import Answer, answer_to, typed_envelope
 from lemonpod.gateway.headers import MAX_FIELD, Field
@@ -24,6 +26,7 @@ class RequestReader:
     """Fed as the bytes arrive, split anywhere. Of what cannot be read it says so once, and reads no more."""
 
     __slots__ = (
+        "_feed",
         "_fields",
         "_parser",
         "_skips_head",
@@ -46,6 +49,7 @@ class RequestReader:
         self.over = False
         """Nothing that is fed from now on is a request."""
         self._parser = HttpRequestParser(self)
+        self._feed: Callable[[bytes], None] = self._parser.feed_data
         self._target = b""
         self._fields: list[Field] = []
         self._upgrade = self._skips_head = False
@@ -57,9 +61,9 @@ class RequestReader:
             return
         self.unspent += len(data)
         try:
-            self._parser.feed_data(data)
+            self._feed(data)
         except HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0] :])
+            self._upgraded(data[offer.args[0] :])
         except HttpParserError as error:
             if not self.over:
                 self._refuse(error.__context__ or error)
@@ -69,13 +73,15 @@ class RequestReader:
     def is_all_body(self, data: bytes) -> bool:
         """Whether none of these bytes can begin another request."""
         request = self.body_of
-        return request is not None and request.content_length - request.size >= len(data)
+        return request is not None and (
+            request.is_socket or request.content_length - request.size >= len(data)
+        )
 
     def close(self) -> None:
         """Let the parser go, which holds on to this object."""
         self.over = True
         self.queue.clear()
-        del self._parser
+        del self._parser, self._feed
 
     # --- called by the parser -----------------------------------------------------------------------------
 
@@ -104,6 +110,9 @@ class RequestReader:
             keep_alive=parser.should_keep_alive(),
         )
         self._upgrade = parser.should_upgrade()
+        if self._upgrade and is_offer(request):
+            request.is_socket = True
+            request.keep_alive = False  # taken or not, nothing behind it is ever read as a request
         self.body_of = request
         self.queue.append(request)
 
@@ -127,13 +136,23 @@ class RequestReader:
 
     # ------------------------------------------------------------------------------------------------------
 
+    def _upgraded(self, rest: bytes) -> None:
+        """The parser has stopped behind the head of an offer."""
+        if self.body_of is None or not self.body_of.is_socket:
+            self._decline(rest)
+            return
+        self._feed = self.on_body
+        if rest:
+            self.on_body(rest)
+
     def _decline(self, rest: bytes) -> None:
         """Go on behind an offer to upgrade, where this parser would stop: another one takes the body."""
         self._upgrade = False
         if (request := self.body_of) is not None:
             self._skips_head = True
             self._parser = HttpRequestParser(self)
-            self._parser.feed_data(request.framing())
+            self._feed = self._parser.feed_data
+            self._feed(request.framing())
         if rest:
             self.feed(rest)
 

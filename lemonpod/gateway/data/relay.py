@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from yarl import URL
 
-from lemonpod.contract.vocabulary import Capability
+from lemonpod.contract.vocabulary import Body, Capability
 from lemonpod.engine.api import InstanceState, InstanceStatus
 from lemonpod.engine.instance import EngineLease
 from lemonpod.engine.pool import Pool
@@ -22,8 +22,9 @@ from lemonpod.errors import (
     ModelNotFoundError,
     ModelNotLoadedError,
     PlatformNotSupportedError,
+    UnauthorizedError,
 )
-from lemonpod.gateway.auth import check_use, proof_of
+from lemonpod.gateway.auth import check_use, keys_of_socket, may_use, proof_of
 from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
 from lemonpod.gateway.data.activity import ActivityLog
 from lemonpod.gateway.data.clock import Clock
@@ -31,7 +32,15 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import Upstream
 from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.errors import Answer
-from lemonpod.gateway.routes import PREFIXES, ROUTES, Offer, Route, check_slot, require
+from lemonpod.gateway.routes import (
+    PREFIXES,
+    ROUTES,
+    SOCKET_PREFIXES,
+    Offer,
+    Route,
+    check_slot,
+    require,
+)
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.gateway.stats import Stats
 from lemonpod.host.facts import HostFacts
@@ -59,8 +68,8 @@ def _table() -> tuple[dict[tuple[bytes, str], Route], dict[tuple[bytes, str], Ro
     """The routes by method and path, and those whose path ends with a slot's number without it."""
     plain: dict[tuple[bytes, str], Route] = {}
     slotted: dict[tuple[bytes, str], Route] = {}
-    for prefix in PREFIXES:
-        for route in ROUTES:
+    for route in ROUTES:
+        for prefix in SOCKET_PREFIXES if route.spec.body is Body.SOCKET else PREFIXES:
             path = prefix + route.spec.path
             table = slotted if path.endswith(_SLOT) else plain
             methods = (b"GET", b"HEAD") if route.spec.method == "GET" else (route.spec.method.encode(),)
@@ -126,9 +135,19 @@ class Relay:
         """Raise for what the head alone says is wrong."""
         if self.settings.api_key:
             check_use(proof_of(request.known), self.settings)
-        self.stats.requests += 1
         if target.slot is not None:
             check_slot(target.slot, parse_qs(target.query, keep_blank_values=True).get("action", []))
+        self._count(target)
+
+    def check_socket(self, request: Request, target: Target, protocols: Iterable[str]) -> None:
+        """As `check`, of a WebSocket that offers these subprotocols."""
+        keys = keys_of_socket(proof_of(request.known), target.query, protocols)
+        if not any(may_use(key, self.settings) for key in keys or [b""]):
+            raise UnauthorizedError("Invalid or missing API key")
+        self._count(target)
+
+    def _count(self, target: Target) -> None:
+        self.stats.requests += 1
         if not target.query.isascii():
             raise MalformedRequestError("The query holds characters that are not percent-encoded")
 

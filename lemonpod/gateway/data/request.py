@@ -34,6 +34,7 @@ class Request:
         "fields",
         "has_news",
         "is_old",
+        "is_socket",
         "keep_alive",
         "known",
         "method",
@@ -54,6 +55,8 @@ class Request:
         self.fields = fields
         self.is_old = version == "1.0"
         self.keep_alive = keep_alive
+        self.is_socket = False
+        """It offers a WebSocket where there is one: all that comes behind its head is its body."""
         self.asked, length = asked(fields)
         """What the fields say, the length aside."""
         self.known = known = self.asked.known

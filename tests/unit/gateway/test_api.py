@@ -64,6 +64,7 @@ async def test_health_of_an_idle_server(start: Starter) -> None:
         "pinned_models": [],
         "pinned_helper_models": [],
         "update_check_done": True,
+        "websocket_port": world.port,
     }
 
 

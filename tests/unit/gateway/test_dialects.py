@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import ok
-from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.unit.gateway.world import Starter, World, install_variant
 
 BOUNDARY = "-x-"
 FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
@@ -47,13 +47,7 @@ def fields_of(body: bytes) -> list[tuple[str, bytes]]:
 
 async def variant(start: Starter, folder: Path, base: str, program: str, answer: bytes, **more: Any) -> World:
     """A gateway whose recipe is an installed variant, every request to which is answered so."""
-    path = folder / "cache" / "external" / RECIPE / program
-    path.parent.mkdir(parents=True)
-    path.write_text("")
-    path.chmod(0o755)
-    snapshot = folder / "hub" / "models--org--repo" / "snapshots" / "abc"
-    snapshot.mkdir(parents=True)
-    (snapshot / "model.gguf").write_bytes(b"GGUF")
+    install_variant(folder, program)
 
     async def script(connection: Connection) -> None:
         while True:

@@ -42,7 +42,7 @@ async def engine(connection: Connection) -> None:
 
 
 async def ask(start: Starter, row: Row) -> Reply:
-    capabilities = [capability for capability, entry in CAPABILITIES.items() if entry.routes]
+    capabilities = [capability for capability, entry in CAPABILITIES.items() if not entry.variant_only]
     document = make_document(recipe="plain", capabilities=["chat_completion"])
     world = await start(
         engine,

@@ -15,6 +15,7 @@ from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.engine.api import Driver
+from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.gateway import keys
@@ -47,6 +48,7 @@ class World:
         self.pool = pool
         self.folder = folder
         self.shut_down = asyncio.Event()
+        self.journal = Journal()
         self.end: Callable[[], Awaitable[None]]
         """Ends the server, not the engines."""
         self.activities: ActivityLog
@@ -112,6 +114,7 @@ class Starter:
         drivers: Sequence[Driver] | None = None,
         facts: HostFacts | None = None,
         environ: Mapping[str, str] | None = None,
+        journal: Journal | None = None,
         **document: Any,
     ) -> World:
         """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
@@ -150,12 +153,14 @@ class Starter:
         world = World(0, driver, pool, self.folder)
         pulls = Pulls(hub, {"PATH": os.environ["PATH"], **(environ or {})}, retry_after=0.01)
         self._stack.push_async_callback(pulls.aclose)
+        world.journal = journal or world.journal
         app = make_app(
             inventory,
             pool,
             pulls,
             settings or GatewaySettings(),
             shutdown=world.shut_down.set,
+            journal=world.journal,
         )
         server = await self._stack.enter_async_context(AsyncExitStack())
         _, world.port = await server.enter_async_context(running(app, "127.0.0.1", 0))
@@ -163,6 +168,17 @@ class Starter:
         self._stack.push_async_callback(pool.aclose)
         self._stack.callback(world.hang_up)
         return world
+
+
+def install_variant(folder: Path, program: str) -> None:
+    """Put there what RECIPE needs as a variant: its program, and the model's file."""
+    path = folder / "cache" / "external" / RECIPE / program
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    path.chmod(0o755)
+    snapshot = folder / "hub" / "models--org--repo" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "model.gguf").write_bytes(b"GGUF")
 
 
 def _write(path: Path, text: str) -> None:
