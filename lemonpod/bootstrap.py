@@ -125,7 +125,13 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     processes = ProcessDriver(state, environ, settings.engine, journal=journal)
     containers = ContainerDriver(state, environ, settings.engine, journal=journal)
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
-    pool = Pool(inventory, [processes, containers], ports, settings.engine)
+    pool = Pool(
+        inventory,
+        [processes, containers],
+        ports,
+        settings.engine,
+        max_loaded=settings.max_loaded_models,
+    )
 
     def on_signal(number: int) -> None:
         # Whoever asks twice does not want to wait. A closing terminal asks twice by itself: shell and kernel.

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.engine.slots import UNLIMITED
 from lemonpod.errors import ConfigError
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.launch.request import ContainerPolicy
@@ -28,6 +29,8 @@ from lemonpod.models.json_file import parse_object, read_bytes
 DEFAULT_HOST: Final = "localhost"
 DEFAULT_PORT: Final = 13305
 SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
+
+DEFAULT_MAX_LOADED: Final = 1
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
@@ -40,27 +43,29 @@ USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
         "ctx_size": int,
         "extra_models_dir": str,
         "offline": bool,
+        "max_loaded_models": int,
+        "auto_evict": bool,
+        "downsize_idle_timeout": float,
+        "evict_idle_timeout": float,
         "lemonpod": dict,
     }
 )
+# Those of them that are options of models, for models that set none.
+_LAUNCH_OPTIONS: Final = ("ctx_size", "auto_evict", "downsize_idle_timeout", "evict_idle_timeout")
 # Lemonade's other global keys: a user's file works unchanged, and they change nothing here.
 _ACCEPTED_KEYS: Final = frozenset(
     {
         "auto_check_model_updates",
-        "auto_evict",
         "auto_evict_threshold_pct",
         "broadcast",
         "cloud_providers",
         "config_version",
         "default_model_source",
         "disable_model_filtering",
-        "downsize_idle_timeout",
         "enable_dgpu_gtt",
-        "evict_idle_timeout",
         "evict_weight_factor",
         "global_timeout",
         "inhibit_suspend",
-        "max_loaded_models",
         "no_fetch_executables",
         "rocm_channel",
         "rocm_install_method",
@@ -115,6 +120,8 @@ class Settings:
     extra_models_dir: Path | None
     offline: bool
     """Nothing is fetched from the hub."""
+    max_loaded_models: int
+    """Of each kind, as chat or embeddings; -1 for any number."""
     launch_options: Mapping[str, JsonValue]
     """Option values for every recipe, below each model's own, as `ctx_size`."""
     recipe_options: Mapping[str, Mapping[str, JsonValue]]
@@ -204,7 +211,8 @@ def load_settings(
         models_dir=options.get("models_dir", "auto"),
         extra_models_dir=_extra_models(options.get("extra_models_dir", ""), environ, folders),
         offline=options.get("offline", False),
-        launch_options={name: options[name] for name in ("ctx_size",) if name in options},
+        max_loaded_models=_limit(options.get("max_loaded_models", DEFAULT_MAX_LOADED)),
+        launch_options={name: options[name] for name in _LAUNCH_OPTIONS if name in options},
         recipe_options=sections,
         engine=engine,
         gateway=gateway,
@@ -220,6 +228,14 @@ def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Pa
     if home is not None and (text == "~" or text.startswith("~/")):
         text = home + text[1:]
     return folders.config / text
+
+
+def _limit(value: int) -> int:
+    if value < 1 and value != UNLIMITED:
+        raise ConfigError(
+            f"max_loaded_models must be above zero, or {UNLIMITED} for any number, not {value}"
+        )
+    return value
 
 
 def _checked_host(host: str) -> str:
@@ -284,9 +300,9 @@ def _check_keys(document: Mapping[str, Any], path: Path) -> None:
             raise ConfigError(f"{path}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
         value = document.get(name)
-        if name in document and (
-            not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool)
-        ):
+        accepted = (int, float) if kind is float else kind
+        is_kind = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
+        if name in document and not is_kind:
             raise ConfigError(f"{path}: {name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and "\0" in value:
             raise ConfigError(f"{path}: {name} holds a NUL character")

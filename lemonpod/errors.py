@@ -32,6 +32,8 @@ LemonpodError
 │   ├─ EngineExitedError        carries the exit and the last log lines
 │   ├─ EngineUnhealthyError     the watchdog ended an engine that no longer answered
 │   ├─ CoolingDownError         crashed a moment ago; says when to come back
+│   ├─ SlotsPinnedError         every place that a model could take is kept for pinned ones
+│   ├─ NoSlotError              other models were in use for as long as a request may wait
 │   ├─ EngineStoppedError       unloaded, or the server is shutting down, while somebody waited
 │   ├─ RuntimeUnavailableError  the container runtime does not answer: what it runs is unknown, not gone
 │   ├─ ImageNotFoundError       neither here nor where it is pulled from, or not to be pulled
@@ -47,6 +49,7 @@ LemonpodError
     ├─ MalformedRequestError    a body that cannot be read, or lacks what the route needs
     ├─ RequestTooLargeError
     ├─ RequestTimeoutError
+    ├─ QueueFullError           too many wait for this model already; says when to come back
     ├─ UnauthorizedError
     └─ UpstreamError            the engine broke off before its answer began
 
@@ -272,6 +275,14 @@ class CoolingDownError(EngineError):
         self.retry_after = retry_after
 
 
+class SlotsPinnedError(EngineError):
+    code = "slots_pinned_error"
+
+
+class NoSlotError(EngineError):
+    code = "no_slot"
+
+
 class EngineStoppedError(EngineError):
     code = "engine_stopped"
 
@@ -336,6 +347,16 @@ class RequestTooLargeError(RequestError):
 
 class RequestTimeoutError(RequestError):
     code = "request_timeout"
+
+
+class QueueFullError(RequestError):
+    """Come back in `retry_after` seconds."""
+
+    code = "queue_full"
+
+    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
 
 
 class UnauthorizedError(RequestError):

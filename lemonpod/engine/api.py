@@ -219,10 +219,17 @@ class InstanceState(StrEnum):
 
     STARTING = "starting"
     READY = "ready"
+    DOWNSIZING = "downsizing"
+    """It gives memory back; requests wait until it has."""
+    EVICTING = "evicting"
+    """Another model needs its place: requests in flight go on, further ones wait."""
     STOPPING = "stopping"
     FAILED = "failed"
     """Not running; kept for its reason and its cool-down."""
     STOPPED = "stopped"
+
+
+_RUNNING: Final = frozenset({InstanceState.READY, InstanceState.DOWNSIZING, InstanceState.EVICTING})
 
 
 class Wait(NamedTuple):
@@ -263,3 +270,13 @@ class InstanceStatus:
     """While it is prepared for its start."""
     trouble: str | None = None
     """Why nobody can tell at the moment whether it still runs."""
+    pinned: bool = False
+    waiting: int = 0
+    """Requests that wait until it is ready."""
+    is_downsized: bool = False
+    """It gave memory back, and nobody has used it since."""
+
+    @property
+    def is_running(self) -> bool:
+        """It was ready, and is not being stopped."""
+        return self.state in _RUNNING

@@ -11,6 +11,7 @@ from lemonpod.errors import (
     EngineExitedError,
     EngineStoppedError,
     LemonpodError,
+    SpawnError,
     StartTimeoutError,
 )
 from lemonpod.launch.plan import LaunchPlan
@@ -18,6 +19,9 @@ from lemonpod.launch.scrub import scrub
 
 LOG_TAIL: Final = 20
 """The last lines of output that go with a failure."""
+
+_NOT_FOR_WANT_OF_ROOM: Final = ("not found", "does not exist", "no such file")
+"""What Lemonade's router takes for a sign that an engine would fail on an empty machine too."""
 
 E = TypeVar("E", bound=LemonpodError)
 
@@ -34,6 +38,14 @@ def exited_error(
         log_tail=fit_to_tell(log_tail, plan),
         hint=f"`lemonpod logs {plan.model}` shows what it wrote",
     )
+
+
+def may_fit_alone(error: LemonpodError) -> bool:
+    """Whether a start that failed so might succeed with nothing else loaded."""
+    if not isinstance(error, EngineExitedError | StartTimeoutError | SpawnError):
+        return False
+    text = str(error).lower()
+    return not any(words in text for words in _NOT_FOR_WANT_OF_ROOM)
 
 
 def fit_to_tell(log_tail: Iterable[str], plan: LaunchPlan) -> list[str]:

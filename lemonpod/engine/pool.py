@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final
 
 from lemonpod.broker.ports import PortBroker
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.api import (
+    NO_WAIT,
     Adoptable,
     Driver,
     EngineStats,
@@ -22,9 +25,14 @@ from lemonpod.engine.api import (
     Wait,
 )
 from lemonpod.engine.cooldown import CoolDown, after_crash
+from lemonpod.engine.downsize import downsize as ask_to_downsize
 from lemonpod.engine.failure import again, describe_failure
-from lemonpod.engine.instance import EngineLease, Instance, Workshop
+from lemonpod.engine.instance import EngineLease, Instance
+from lemonpod.engine.life import begin
+from lemonpod.engine.places import Places
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.engine.slots import UNLIMITED, Rules
+from lemonpod.engine.workshop import Workshop
 from lemonpod.errors import (
     CoolingDownError,
     EngineStoppedError,
@@ -32,9 +40,12 @@ from lemonpod.errors import (
     ModelNotFoundError,
     ModelNotLoadedError,
     NameConflictError,
+    NoSlotError,
+    QueueFullError,
     RuntimeUnavailableError,
     SpawnError,
 )
+from lemonpod.launch.plan import TcpEndpoint
 
 LAST_MEASURES: Final = 2.0
 """Of the shutdown's time, what is kept for engines that must be killed."""
@@ -55,10 +66,21 @@ class Pool:
         ports: PortBroker,
         settings: EngineSettings,
         *,
+        max_loaded: int = UNLIMITED,
         clock: Callable[[], float] = time.monotonic,
+        downsize: Callable[[TcpEndpoint, str], Awaitable[None]] = ask_to_downsize,
     ) -> None:
+        """`max_loaded` is how many engines of one kind may run at the same time."""
+        rules = Rules(limit=max_loaded, turn=settings.swap_turn, linger=settings.swap_linger)
+        self._places = Places(rules, clock)
         self._workshop = Workshop(
-            planner=planner, drivers=drivers, ports=ports, settings=settings, clock=clock
+            planner=planner,
+            drivers=drivers,
+            ports=ports,
+            settings=settings,
+            clock=clock,
+            downsize=downsize,
+            changed=self._places.arrange,
         )
         self._settings = settings
         self._clock = clock
@@ -66,7 +88,14 @@ class Pool:
         self._failed: dict[str, Instance] = {}
         """The last failure of a model, for its reason and its log."""
         self._cooldowns: dict[str, CoolDown] = {}
+        self._waiting: Counter[str] = Counter()
+        """How many wait for a model, whichever of its lives they wait for."""
         self._closing = False
+
+    @property
+    def max_loaded(self) -> int:
+        """Of engines of one kind; UNLIMITED for any number."""
+        return self._places.rules.limit
 
     async def load(self, model: str, overrides: Mapping[str, JsonValue] | None = None) -> InstanceStatus:
         """Return when the model is ready, with these options; None stands for whatever it runs with.
@@ -99,6 +128,19 @@ class Pool:
         """
         if found.model not in self._lives and not self._closing:
             await self._begin(found.model, found.overrides, found).made()
+
+    async def pin(self, model: str, *, pinned: bool) -> None:
+        """Let the model's engine make room for no other, or for any again, until it ends.
+
+        Raises ModelNotLoadedError.
+        """
+        instance = self._lives.get(model)
+        if instance is not None:
+            await instance.made()  # its options say first what they have to say
+        if instance is None or instance.cause is not None:
+            raise ModelNotLoadedError(f"Model '{model}' is not loaded")
+        instance.keep(replace(instance.stay, pinned=pinned))
+        self._places.arrange()
 
     async def unload(self, model: str) -> None:
         """End the model's engine, after its requests or the drain timeout, and forgive its crashes.
@@ -167,19 +209,47 @@ class Pool:
         return not lives or not (await asyncio.wait(lives, timeout=timeout))[1]
 
     async def _enter(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
-        begun, queued = self._clock(), None
+        if overrides is None and (lease := self.try_lease(model)) is not None:
+            lease.wait = NO_WAIT
+            return lease
+        with self._queued(model):
+            return await self._wait(model, overrides)
+
+    @contextmanager
+    def _queued(self, model: str) -> Iterator[None]:
+        """One more that waits for the model, if it may."""
+        limit = self._settings.max_queue
+        if self._waiting[model] >= limit:
+            raise QueueFullError(
+                f"{limit} requests wait for {model} already",
+                retry_after=self._settings.swap_turn,
+                hint="come back later, or raise lemonpod.max_queue",
+            )
+        self._waiting[model] += 1
+        try:
+            yield
+        finally:
+            self._waiting[model] -= 1
+            if not self._waiting[model]:
+                del self._waiting[model]
+
+    async def _wait(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
+        begun = entered = self._clock()
+        until = begun + self._settings.swap_wait
         while True:
             if self._closing:
                 raise EngineStoppedError("the server is shutting down")
             instance = self._lives.get(model) or self._begin(model, overrides or {})
-            if instance.state is InstanceState.STOPPING:
-                await instance.ended()
-                queued = self._clock() - begun
+            instance.since = min(instance.since, begun)
+            was, lease = instance.state, None
+            if was is not InstanceState.STOPPING:
+                lease = await instance.enter(until)
+            elif not await instance.ended(until - entered):
+                raise NoSlotError(f"the last engine of {model} is still ending", hint="try again")
+            if lease is None:  # it has left, or is leaving
+                entered = self._clock()
                 continue
-            is_ready = instance.state is InstanceState.READY
-            lease = await instance.enter()
-            loaded = None if is_ready else self._clock() - begun - (queued or 0.0)
-            lease.wait = Wait(queued, loaded)
+            lease.wait = self._waited(instance, was, begun, entered)
             try:
                 if overrides is None or not await self._is_other(instance, overrides):
                     return lease
@@ -189,28 +259,43 @@ class Pool:
             lease.release()
             instance.stop(f"{model} is loaded again with other options")
 
+    def _waited(self, instance: Instance, was: InstanceState, begun: float, entered: float) -> Wait:
+        """What somebody waited for who met the instance in the state that it was in."""
+        now, queued = self._clock(), entered - begun
+        if was is not InstanceState.STARTING:
+            queued = 0.0 if was is InstanceState.READY and not queued else now - begun
+            return Wait(queued or None, None)
+        queued += instance.queued(entered)
+        return Wait(queued or None, now - begun - queued)
+
     def _begin(
         self, model: str, overrides: Mapping[str, JsonValue], found: Adoptable | None = None
     ) -> Instance:
-        instance = Instance(
-            model, overrides, self._workshop, admit=self._admit, on_end=self._on_end, found=found
-        )
-        self._lives[model] = instance
+        instance = self._lives[model] = begin(model, overrides, self._workshop, self, found=found)
         return instance
 
     async def _is_other(self, instance: Instance, overrides: Mapping[str, JsonValue]) -> bool:
-        """Whether these options would start another engine than the one that runs."""
-        if instance.plan is None or instance.overrides == dict(overrides):
+        """Whether these options would start another engine than the one that runs; if not, they may still
+        change how long it stays."""
+        plan = instance.plan
+        if plan is None:
             return False
-        port = instance.plan.endpoint.port
-        plan = await self._workshop.planner.plan(instance.model, overrides, port)
-        return plan.digest != instance.plan.digest
+        if instance.overrides != dict(overrides):
+            plan = await self._workshop.planner.plan(instance.model, overrides, plan.endpoint.port)
+            if instance.plan is None or plan.digest != instance.plan.digest:
+                return True
+        instance.keep(instance.stay.changed_by(plan.options, overrides))
+        return False
 
-    def _admit(self, instance: Instance) -> None:
+    # --- for the lives ------------------------------------------------------------------------------------
+
+    def admit(self, instance: Instance) -> None:
         """Refuse what failed a moment ago, unless something about its plan has changed."""
         model = instance.model
         rest = self._rest(instance)
         if rest is None:
+            if instance.found is not None and not self._places.take(instance):
+                raise EngineStoppedError(f"{model} has no place any more")
             return
         crashes = self._cooldowns[model].crashes
         times = "once" if crashes == 1 else f"{crashes} times in a row"
@@ -229,10 +314,19 @@ class Pool:
             return None
         return cooldown.rest(instance.plan.digest, self._clock())
 
-    def _on_end(self, instance: Instance) -> None:
+    async def place(self, instance: Instance) -> bool:
+        """Return once it has a place; whether it had to wait. Raises SlotsPinnedError."""
+        return await self._places.wait(instance)
+
+    async def place_alone(self, instance: Instance) -> bool:
+        """Trade its place for one with no other model loaded; False where none could leave."""
+        return await self._places.wait_alone(instance)
+
+    def ended(self, instance: Instance) -> None:
         """File the outcome of a life."""
         model, failure = instance.model, instance.failure
         del self._lives[model]
+        self._places.leave(instance)
         if isinstance(failure, ModelNotFoundError):
             self._forgive(model)
         if failure is None and instance.engine is not None:

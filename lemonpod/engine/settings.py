@@ -18,6 +18,15 @@ class EngineSettings:
     """Everything together when the server ends."""
     abandon_grace: float = 0.5
     """How long a load goes on that nobody waits for any more: a client's quick retry finds it."""
+    swap_wait: float = 300.0
+    """The longest that a request waits for a place that other models hold."""
+    swap_turn: float = 30.0
+    """How long an engine in demand keeps its place, from ready on, while other models want it."""
+    swap_linger: float = 0.25
+    """How long within its turn an engine must have been idle to lose its place: a client that asks again at
+    once finds it still there."""
+    max_queue: int = 256
+    """Requests that may wait for one model; more are turned away."""
     cooldown_first: float = 2.0
     cooldown_max: float = 60.0
     """A crashed model's next start is put off by 2, 4, 8 … seconds."""
