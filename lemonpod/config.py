@@ -81,8 +81,10 @@ _ABOVE_ZERO: Final = frozenset(
     {
         "body_timeout",
         "connect_timeout",
+        "max_queue",
         "pull_timeout",
         "stop_command_timeout",
+        "swap_wait",
         "watchdog_interval",
         "watchdog_max_failures",
         "watchdog_probe_timeout",
@@ -232,9 +234,7 @@ def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Pa
 
 def _limit(value: int) -> int:
     if value < 1 and value != UNLIMITED:
-        raise ConfigError(
-            f"max_loaded_models must be above zero, or {UNLIMITED} for any number, not {value}"
-        )
+        raise ConfigError(f"max_loaded_models must be above zero, or {UNLIMITED} for any number, not {value}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Load, unload, an engine's log, and the end of the server."""
+"""Load, unload, pin, an engine's log, and the end of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 from lemonpod.engine.api import LogLine
 from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundError, ModelNotLoadedError
 from lemonpod.gateway import keys
-from lemonpod.gateway.control_body import flag, model_name, object_of
+from lemonpod.gateway.control_body import flag, model_name, object_of, required_model
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
 from lemonpod.gateway.load_stream import stream_load
 from lemonpod.gateway.models_api import main_checkpoint
@@ -76,6 +76,18 @@ async def unload(request: web.Request) -> web.Response:
     return web.json_response(
         {"status": "success", "message": "Model unloaded successfully", "model_name": model}
     )
+
+
+async def pin(request: web.Request) -> web.Response:
+    """Keep a loaded model loaded, or with `pinned` false let it make room for others again."""
+    body = await object_of(request)
+    name, pinned = required_model(body), flag(body, "pinned", default=True)
+    model = await _id_of(request.app, name)
+    try:
+        await request.app[keys.POOL].pin(model, pinned=pinned)
+    except ModelNotLoadedError as error:
+        raise ModelNotLoadedError(f"Model not loaded: {name}") from error
+    return web.json_response({"status": "success", "model_name": model, "pinned": pinned})
 
 
 async def logs(request: web.Request) -> web.StreamResponse:

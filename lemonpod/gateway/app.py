@@ -76,6 +76,7 @@ def make_app(
     app.router.add_get("/internal/engines", list_engines)
     app.router.add_get("/internal/logs", admin.logs)
     app.router.add_get("/internal/activity", admin.activity)
+    app.router.add_post("/internal/pin", admin.pin)
     app.router.add_post("/internal/shutdown", admin.shutdown)
     app.router.add_get("/internal/aliases", aliases_api.list_aliases)
     app.router.add_post("/internal/aliases", aliases_api.add)

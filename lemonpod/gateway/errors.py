@@ -29,12 +29,15 @@ from lemonpod.errors import (
     ModelNotLoadedError,
     ModelPullError,
     NoPortError,
+    NoSlotError,
     NoSpaceError,
     NotDeletableError,
+    QueueFullError,
     RequestError,
     RequestTimeoutError,
     RequestTooLargeError,
     RuntimeUnavailableError,
+    SlotsPinnedError,
     StartTimeoutError,
     TokenError,
     UnauthorizedError,
@@ -95,6 +98,8 @@ TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     HubNotFoundError: Row(404, Form.CODED, retry=False),
     HubBusyError: Row(429, Form.CODED),
     NoSpaceError: Row(507, Form.CODED, retry=False),
+    SlotsPinnedError: Row(409, Form.MODEL, retry=False),
+    NoSlotError: Row(503),
     NoPortError: Row(503),
     RuntimeUnavailableError: Row(503, Form.MODEL),
     RequestError: Row(400, retry=False),
@@ -104,6 +109,7 @@ TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     NotDeletableError: Row(422, Form.TEXT, retry=False),
     ModelNotLoadedError: Row(404, Form.TEXT, retry=False),
     RequestTooLargeError: Row(413, retry=False),
+    QueueFullError: Row(429),
     RequestTimeoutError: Row(408),
     UnauthorizedError: Row(401, Form.TEXT, retry=False),
     UpstreamError: Row(502),
@@ -129,6 +135,8 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
         return typed_envelope(str(error), error.code)
     if isinstance(error, ModelNotFoundError):
         return _model_envelope(str(error), error.code, error.model)
+    if isinstance(error, SlotsPinnedError):
+        return _model_envelope(str(error), error.code, model)
     message = f"Failed to load model '{model}': {error}" if model else str(error)
     body = _model_envelope(message, "model_load_error", model)
     body["error"]["details"] = _details(error)
@@ -150,8 +158,8 @@ def answer_to(error: LemonpodError, *, model: str | None = None) -> Answer:
     """The whole answer that tells of `error`."""
     row = row_of(type(error))
     headers = {} if row.retry else dict(NO_RETRY)
-    if row.status == 503:
-        wait = error.retry_after if isinstance(error, CoolingDownError) else _RETRY_SOON
+    if row.status == 503 or isinstance(error, QueueFullError):
+        wait = error.retry_after if isinstance(error, CoolingDownError | QueueFullError) else _RETRY_SOON
         headers["Retry-After"] = str(max(1, math.ceil(wait)))
     if row.status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -30,18 +30,21 @@ _TYPES: Final = {
     Mode.AUDIO_GENERATION: "audio-generation",
     Mode.MODEL_3D: "mesh",
 }
-_UNLIMITED: Final = -1
+_LIMITED: Final = ("llm", "embedding", "reranking", "transcription", "image", "tts", "classification")
 _SAMPLE: Final = 0.1
 """Seconds over which the processors are watched."""
 # Lemonade's words for (status, backend_health).
 _STATES: Final = {
     InstanceState.STARTING: ("loading", "busy"),
     InstanceState.READY: ("ready", "ready"),
+    InstanceState.DOWNSIZING: ("downsizing", "busy"),
+    InstanceState.EVICTING: ("evicting", "busy"),
     InstanceState.STOPPING: ("evicting", "stopped"),
     InstanceState.FAILED: ("unloaded", "exited"),
     InstanceState.STOPPED: ("unloaded", "stopped"),
 }
 _IN_USE: Final = ("in_use", "busy")
+_DOWNSIZED: Final = ("downsized", "ready")
 
 
 async def live(request: web.Request) -> web.Response:
@@ -84,7 +87,7 @@ def health_document(app: web.Application) -> dict[str, Any]:
     """The body of `/health`."""
     statuses = [s for s in app[keys.POOL].statuses() if s.state is not InstanceState.STOPPED]
     loaded = [_item(app, status) for status in statuses if status.state is not InstanceState.FAILED]
-    latest = next((status for status in statuses if status.state is InstanceState.READY), None)
+    latest = next((status for status in statuses if status.is_running), None)
     return {
         "status": "ok",
         "version": lemonpod.__version__,
@@ -92,9 +95,7 @@ def health_document(app: web.Application) -> dict[str, Any]:
         "model_loaded": latest.model if latest else None,
         "all_models_loaded": loaded,
         "failed_models": [_item(app, s) for s in statuses if s.state is InstanceState.FAILED],
-        "max_models": dict.fromkeys(
-            ("llm", "embedding", "reranking", "transcription", "image", "tts", "classification"), _UNLIMITED
-        ),
+        "max_models": dict.fromkeys(_LIMITED, app[keys.POOL].max_loaded),
         "pinned_models": [item["model_name"] for item in loaded if item["pinned"]],
         "pinned_helper_models": [],
         "update_check_done": True,
@@ -106,6 +107,8 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
     state, condition = _STATES[status.state]
     if status.state is InstanceState.READY and status.in_flight:
         state, condition = _IN_USE
+    elif status.is_downsized:
+        state, condition = _DOWNSIZED
     if status.reset_by_watchdog:
         condition = "watchdog_reset"
     return {
@@ -121,7 +124,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "status": state,
         "backend_alive": status.pid is not None and status.state is not InstanceState.FAILED,
         "backend_health": condition,
-        "loaded": status.state is InstanceState.READY,
+        "loaded": status.is_running,
         "watchdog_reset": status.reset_by_watchdog,
         "reason": status.failure,
         "driver": driver_of(plan) if plan else None,
@@ -129,10 +132,11 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
         "progress": progress_json(status.progress),
         "trouble": status.trouble,
         "retry_after": status.retry_after,
-        "pinned": plan is not None and plan.options.get("pinned") is True,
+        "pinned": status.pinned,
         "recipe": plan.recipe if plan else None,
         "recipe_options": dict(plan.options) if plan else {},
         "is_busy": status.in_flight > 0,
+        "queued_requests": status.waiting,
         "is_streaming": app[keys.STATS].streams[status.model] > 0,
         "last_use": int((status.last_used_at or 0.0) * 1000),
     }

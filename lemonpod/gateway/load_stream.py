@@ -55,6 +55,9 @@ async def stream_work(
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     working = asyncio.create_task(work)
     try:
+        await asyncio.sleep(0)
+        if loading.done():  # refused at once: an answer with a status and its headers says more than an event
+            loading.result()
         with suppress(ConnectionResetError):  # the client has gone
             await response.prepare(request)
             await _tell(response, working, progress, model)

@@ -54,18 +54,19 @@ _DEFAULTS: Final[Mapping[str, JsonValue]] = MappingProxyType(
 )
 _WHOLE_NUMBERS: Final = frozenset({CTX_SIZE, "batch_size", "ubatch_size", "threads"})
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-# Options that every recipe takes: of launches, and of eviction, which the pool reads.
-_COMMON: Final = _DEFAULTS.keys() | {
-    ARGS,
-    DEVICE,
-    MERGE_ARGS,
-    "auto_evict",
-    "auto_update",
-    "downsize_idle_timeout",
-    "evict_idle_timeout",
-    "evict_weight_factor",
-    "pinned",
-}
+RESIDENCY_OPTIONS: Final = frozenset(
+    {
+        "auto_evict",
+        "auto_update",
+        "downsize_idle_timeout",
+        "evict_idle_timeout",
+        "evict_weight_factor",
+        "pinned",
+    }
+)
+"""How long an engine stays, which the pool reads: they change nothing about the engine itself."""
+# Options that every recipe takes.
+_COMMON: Final = _DEFAULTS.keys() | {ARGS, DEVICE, MERGE_ARGS} | RESIDENCY_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from lemonpod.launch.custom_args import check_reserved, split_args
 from lemonpod.launch.environment import inheritable
 from lemonpod.launch.mode import model_mode
 from lemonpod.launch.notes import env_notes, notes
-from lemonpod.launch.options import Options, effective_options
+from lemonpod.launch.options import RESIDENCY_OPTIONS, Options, effective_options
 from lemonpod.launch.pinned import require_pinned
 from lemonpod.launch.plan import (
     ContainerLaunch,
@@ -46,6 +46,9 @@ def resolve(request: LaunchRequest) -> LaunchPlan:
     plan = _plan(request)
     portless = describe(_plan(replace(request, port=0)))
     identity = {name: value for name, value in portless.items() if name not in _EXPLANATION}
+    identity["options"] = {
+        name: value for name, value in plan.options.items() if name not in RESIDENCY_OPTIONS
+    }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return replace(plan, digest=digest)
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from yarl import URL
 
 from lemonpod.contract.vocabulary import Body, Capability
-from lemonpod.engine.api import InstanceState, InstanceStatus
+from lemonpod.engine.api import InstanceStatus
 from lemonpod.engine.instance import EngineLease
 from lemonpod.engine.pool import Pool
 from lemonpod.errors import (
@@ -255,7 +255,7 @@ async def _quietly(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _running(status: InstanceStatus | None) -> LaunchPlan | None:
-    return status.plan if status is not None and status.state is InstanceState.READY else None
+    return status.plan if status is not None and status.is_running else None
 
 
 def _offer_of(servable: Servable, facts: HostFacts) -> Offer | None:

@@ -1,0 +1,168 @@
+"""A machine of so much memory, and engines on it that take time, crash, and say who broke a rule."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import inf
+
+from lemonpod.contract.manifest import HealthProbe
+from lemonpod.contract.vocabulary import Accelerator, JsonValue, Mode, SlotPolicy
+from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
+from lemonpod.errors import EngineError
+from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
+from tests.factories import make_plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a model is like. Times are in seconds."""
+
+    name: str
+    kind: Mode = Mode.CHAT
+    policy: SlotPolicy = SlotPolicy.STANDARD
+    on_npu: bool = False
+    size: int = 1
+    loads_in: float = 1.0
+    ends_in: float = 0.1
+    lives_for: float = inf
+    """It crashes so long after its start."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    can_downsize: bool = False
+
+
+@dataclass
+class Machine:
+    """It is Driver and Planner at once; `limit` is what may not be exceeded for each kind."""
+
+    models: Mapping[str, Model]
+    limit: int = -1
+    memory: float = inf
+    chance: random.Random = field(default_factory=random.Random)
+    on_stop: Callable[[SimulatedEngine], None] = lambda _: None
+    """Is told of each engine that is about to be stopped for the first time."""
+    engines: list[SimulatedEngine] = field(default_factory=list)
+    name: str = "simulated"
+
+    @property
+    def running(self) -> list[SimulatedEngine]:
+        return [engine for engine in self.engines if engine.occupies]
+
+    def accepts(self, plan: LaunchPlan) -> bool:
+        return True
+
+    def create(self, plan: LaunchPlan) -> SimulatedEngine:
+        self.engines.append(SimulatedEngine(self, self.models[plan.model], plan))
+        return self.engines[-1]
+
+    async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+        it = self.models[model]
+        plan = make_plan(
+            "engine",
+            port=port,
+            probe=HealthProbe(timeout=60.0, interval=0.5),
+            options={**it.options, **overrides},
+            accelerator=Accelerator.NPU if it.on_npu else Accelerator.CPU,
+            downsize_endpoint="/less" if it.can_downsize else None,
+        )
+        return replace(plan, model=model, mode=it.kind, slot_policy=it.policy, digest=model)
+
+    async def downsize(self, endpoint: TcpEndpoint, path: str) -> None:
+        await asyncio.sleep(self.chance.random() * 3)
+        if self.chance.random() < 0.3:
+            raise EngineError("it would not")
+
+    async def reclaim(self, *, at_once: asyncio.Event | None = None) -> Sequence[str]:
+        return ()
+
+    async def aclose(self) -> None:
+        assert not self.running
+
+    def check(self) -> None:
+        """What is never to be, in words that know nothing of how places are given."""
+        models = [engine.model for engine in self.running]
+        for one, other in combinations(models, 2):
+            assert one.name != other.name, "two engines of one model"
+            assert not _may_not_meet(one, other), f"{one} and {other} run at the same time"
+        for kind in {model.kind for model in models}:
+            counted = [m.name for m in models if m.kind is kind and m.policy is not SlotPolicy.UNMETERED]
+            assert self.limit == -1 or len(counted) <= self.limit, f"{counted} are over the limit"
+
+
+def _may_not_meet(one: Model, other: Model) -> bool:
+    if not (one.on_npu and other.on_npu):
+        return False
+    if SlotPolicy.EXCLUSIVE_NPU in (one.policy, other.policy):
+        return True
+    coexisting = [m for m in (one, other) if m.policy is SlotPolicy.COEXIST_BY_TYPE]
+    return len(coexisting) == 1 or (len(coexisting) == 2 and one.kind is other.kind)
+
+
+class SimulatedEngine:
+    trouble: str | None = None
+
+    def __init__(self, machine: Machine, model: Model, plan: LaunchPlan) -> None:
+        self.machine, self.model, self.plan = machine, model, plan
+        self.started_at: float | None = None
+        self.stopped_at: float | None = None
+        self.occupies = False
+        """Its process is there, or what it left."""
+        self.held = 0
+        """Requests that use it, as the test counts them."""
+        self.pinned = model.options.get("pinned") is True
+        self.unloaded = False
+        """Somebody has asked for its end."""
+        self.over: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
+
+    async def prepare(self, report: Report) -> None:
+        await asyncio.sleep(0)
+
+    async def start(self) -> EngineStatus:
+        loop = asyncio.get_running_loop()
+        self.started_at, self.occupies = loop.time(), True
+        self.machine.check()
+        if sum(engine.model.size for engine in self.machine.running) > self.machine.memory:
+            loop.call_later(self.model.loads_in / 2, self._exit, 1)
+        elif self.model.lives_for < inf:
+            loop.call_later(self.model.lives_for, self._exit, 9)
+        return await self.inspect()
+
+    def _exit(self, code: int) -> None:
+        if not self.over.done():
+            self.over.set_result(ExitStatus(code=code))
+
+    async def probe(self) -> bool:
+        assert self.started_at is not None
+        return asyncio.get_running_loop().time() >= self.started_at + self.model.loads_in
+
+    async def diagnose(self) -> str:
+        return "it loads"
+
+    async def inspect(self) -> EngineStatus:
+        return EngineStatus(state=EngineState.RUNNING, pid=1, started_at=1.0)
+
+    async def stats(self) -> EngineStats:
+        return EngineStats()
+
+    async def logs(self, *, tail: int | None = None, follow: bool = False) -> AsyncGenerator[LogLine, None]:
+        return
+        yield
+
+    def log_tail(self, count: int) -> tuple[str, ...]:
+        return ()
+
+    async def wait(self) -> ExitStatus:
+        return await asyncio.shield(self.over)
+
+    async def stop(self, *, grace: float) -> ExitStatus:
+        if self.stopped_at is None:
+            self.stopped_at = asyncio.get_running_loop().time()
+            self.machine.on_stop(self)
+        if not self.over.done():
+            await asyncio.sleep(self.model.ends_in if grace else 0)
+            self._exit(0)
+        self.occupies = False
+        return self.over.result()
