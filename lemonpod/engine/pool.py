@@ -43,6 +43,7 @@ from lemonpod.errors import (
     NoSlotError,
     QueueFullError,
     RuntimeUnavailableError,
+    SlotsPinnedError,
     SpawnError,
 )
 from lemonpod.launch.plan import TcpEndpoint
@@ -333,6 +334,8 @@ class Pool:
             log.info("%s has ended: %s", model, instance.cause)
         if failure is None or instance.plan is None or instance.engine is None:
             return  # it ended well, or there never was an engine: whoever waited has been told
+        if isinstance(failure, SlotsPinnedError):
+            return  # nor was there one here
         self._failed[model] = instance
         log.warning("%s", describe_failure(failure))
         if failure is not instance.leftover and not isinstance(failure, _FREE):
