@@ -26,6 +26,12 @@ def load(
         list[str] | None,
         typer.Option("--option", help="A load option as NAME=VALUE; may be given again.", show_default=False),
     ] = None,
+    pinned: Annotated[
+        bool | None,
+        typer.Option(
+            "--pinned/--no-pinned", help="Whether it stays, whatever else is loaded.", show_default=False
+        ),
+    ] = None,
     save_options: Annotated[bool, typer.Option(help="Keep these options for later loads.")] = False,
     merge_args: Annotated[
         bool | None,
@@ -42,6 +48,7 @@ def load(
     body: dict[str, Any] = parse_options(option or [])
     body |= {"model_name": model} | ({"save_options": True} if save_options else {})
     body |= {} if merge_args is None else {"merge_args": merge_args}
+    body |= {} if pinned is None else {"pinned": pinned}
     started = time.monotonic()
     answer = load_and_watch(Client(host, port, api_key), body, model)
     typer.echo(f"{answer.get('model_name', model)} is ready after {time.monotonic() - started:.1f} s")
@@ -61,6 +68,34 @@ def unload(
             "/api/v1/unload", {} if model is None else {"model_name": model}, holding=["message"]
         )
     typer.echo(answer["message"])
+
+
+def pin(
+    model: _Model,
+    host: ServerHost = LOOPBACK,
+    port: ServerPort = PORT,
+    api_key: ApiKey = None,
+) -> None:
+    """Keep a loaded model loaded: it makes room for no other."""
+    _pin(model, host, port, api_key, pinned=True)
+
+
+def unpin(
+    model: _Model,
+    host: ServerHost = LOOPBACK,
+    port: ServerPort = PORT,
+    api_key: ApiKey = None,
+) -> None:
+    """Let a pinned model make room for others again."""
+    _pin(model, host, port, api_key, pinned=False)
+
+
+def _pin(model: str, host: str, port: int, api_key: str | None, *, pinned: bool) -> None:
+    from lemonpod.cli.client import Client
+
+    body = {"model_name": model, "pinned": pinned}
+    answer = Client(host, port, api_key).post("/internal/pin", body, holding=["model_name"])
+    typer.echo(f"{answer['model_name']} is {'pinned' if pinned else 'no longer pinned'}")
 
 
 def run(

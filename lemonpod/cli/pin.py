@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
+import click
 import typer
+from typer.core import TyperGroup
 
-from lemonpod.cli import local
+from lemonpod.cli import engines, local
 from lemonpod.cli.files import manifest_files
 from lemonpod.cli.output import print_json, print_table, spinner
 
@@ -21,7 +23,23 @@ if TYPE_CHECKING:
     from lemonpod.pin.source import DigestSource
     from lemonpod.pin.verdicts import Outcome
 
-app = typer.Typer(help="Pin container images by digest, and keep the pins true.", no_args_is_help=True)
+
+class _Pin(TyperGroup):
+    """`pin MODEL` is what Lemonade's users write."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        is_model = not args[0].startswith("-") and args[0] not in self.commands
+        return super().resolve_command(ctx, ["model", *args] if is_model else args)
+
+
+app = typer.Typer(
+    cls=_Pin,
+    help="Pin container images by digest, and keep the pins true; `pin MODEL` keeps a model loaded.",
+    no_args_is_help=True,
+)
+app.command("model")(engines.pin)
 
 _ASKING: Final = "asking for digests"
 

@@ -127,4 +127,8 @@ def _note(item: Mapping[str, Any], engine: Mapping[str, Any]) -> str | None:
     if progress := engine.get("progress"):
         percent = progress["percent"]
         return f"{progress['text']}{'' if percent is None else f' ({percent:.0f} %)'}"
+    if waiting := engine.get("queued_requests"):
+        return f"{waiting} requests wait for it"
+    if engine.get("pinned"):
+        return "pinned"
     return f"by its command line: {engine['by_cli']}" if engine.get("by_cli") else None

@@ -168,9 +168,10 @@ class Instance:
                 asyncio.get_running_loop().call_later(grace, self._abandon)
 
     def _has_place(self) -> bool:
-        """No other model is what it waits for."""
-        is_queued = self._asked is not None and self._placed is None
-        return not is_queued and self.state is not InstanceState.EVICTING
+        """No other model is what it waits for, but in a second try, whose time is limited anyway."""
+        if self._asked is None or self._placed is not None:
+            return self.state is not InstanceState.EVICTING
+        return self.claim.alone
 
     def _abandon(self) -> None:
         if not self._queue and self.state is InstanceState.STARTING:

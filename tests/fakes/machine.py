@@ -55,8 +55,12 @@ class Machine:
         return True
 
     def create(self, plan: LaunchPlan) -> SimulatedEngine:
-        self.engines.append(SimulatedEngine(self, self.models[plan.model], plan))
-        return self.engines[-1]
+        engine = SimulatedEngine(self, self.models[plan.model], plan)
+        for earlier in self.engines:
+            if earlier.plan is plan:  # of the same life
+                engine.pinned = earlier.pinned
+        self.engines.append(engine)
+        return engine
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         it = self.models[model]
@@ -72,6 +76,9 @@ class Machine:
 
     async def downsize(self, endpoint: TcpEndpoint, path: str) -> None:
         await asyncio.sleep(self.chance.random() * 3)
+        for engine in self.running:
+            if engine.plan.endpoint == endpoint:
+                engine.touched = asyncio.get_running_loop().time()
         if self.chance.random() < 0.3:
             raise EngineError("it would not")
 
@@ -90,6 +97,10 @@ class Machine:
         for kind in {model.kind for model in models}:
             counted = [m.name for m in models if m.kind is kind and m.policy is not SlotPolicy.UNMETERED]
             assert self.limit == -1 or len(counted) <= self.limit, f"{counted} are over the limit"
+        for engine in self.running:
+            if engine.is_second_try and engine.loads:
+                others = [other for other in self.running if other is not engine]
+                assert all(other.pinned for other in others), f"{engine.model} is not alone"
 
 
 def _may_not_meet(one: Model, other: Model) -> bool:
@@ -112,10 +123,31 @@ class SimulatedEngine:
         """Its process is there, or what it left."""
         self.held = 0
         """Requests that use it, as the test counts them."""
+        self.touched = asyncio.get_running_loop().time()
+        """When something last happened to it."""
         self.pinned = model.options.get("pinned") is True
         self.unloaded = False
         """Somebody has asked for its end."""
         self.over: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_second_try(self) -> bool:
+        """An engine of the same life failed to start before it."""
+        return next(engine for engine in self.machine.engines if engine.plan is self.plan) is not self
+
+    @property
+    def loads(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        return self.started_at is not None and now < self.started_at + self.model.loads_in
+
+    def hold(self) -> None:
+        """One request more."""
+        self.held += 1
+
+    def let_go(self) -> None:
+        """One request less."""
+        self.held -= 1
+        self.touched = asyncio.get_running_loop().time()
 
     async def prepare(self, report: Report) -> None:
         await asyncio.sleep(0)
@@ -135,8 +167,8 @@ class SimulatedEngine:
             self.over.set_result(ExitStatus(code=code))
 
     async def probe(self) -> bool:
-        assert self.started_at is not None
-        return asyncio.get_running_loop().time() >= self.started_at + self.model.loads_in
+        self.touched = asyncio.get_running_loop().time()
+        return not self.loads
 
     async def diagnose(self) -> str:
         return "it loads"
@@ -162,7 +194,8 @@ class SimulatedEngine:
             self.stopped_at = asyncio.get_running_loop().time()
             self.machine.on_stop(self)
         if not self.over.done():
-            await asyncio.sleep(self.model.ends_in if grace else 0)
+            await asyncio.sleep(self.model.ends_in if grace and self.occupies else 0)
             self._exit(0)
         self.occupies = False
+        self.touched = asyncio.get_running_loop().time()
         return self.over.result()

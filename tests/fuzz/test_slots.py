@@ -37,6 +37,8 @@ SEQUENCES: Final = int(os.environ.get("SLOT_SEQUENCES", "300"))
 FIRST: Final = int(os.environ.get("SLOT_FIRST_SEED", "0"))
 _PORTS: Final = 20
 _A_MOMENT: Final = 0.01
+_IDLE: Final = 4.0
+"""An engine that nobody has used, started or asked for memory for so long should have made room."""
 _ALLOWED: Final = (CoolingDownError, EngineExitedError, NoSlotError, QueueFullError, SlotsPinnedError)
 
 
@@ -137,20 +139,27 @@ class Sequence:
             async with self.pool.lease(model) as lease:
                 engine = next(e for e in reversed(self.machine.engines) if e.plan is lease.plan)
                 self._check_wait(came, engine)
-                engine.held += 1
+                engine.hold()
                 try:
                     await asyncio.sleep(lasts)
                 finally:
-                    engine.held -= 1
+                    engine.let_go()
             self.outcomes["answered"] += 1
         except _ALLOWED as error:
             if isinstance(error, NoSlotError):
-                assert asyncio.get_running_loop().time() - came <= self.settings.swap_wait + _A_MOMENT
+                self._check_refusal(came)
             self.outcomes[type(error).__name__] += 1
         except EngineStoppedError as error:
             if str(error) != f"{model} was unloaded":
                 raise
             self.outcomes["unloaded"] += 1
+
+    def _check_refusal(self, came: float) -> None:
+        """Nobody waited too long, nor for engines that nobody used."""
+        now = asyncio.get_running_loop().time()
+        assert now - came <= self.settings.swap_wait + _A_MOMENT
+        engines = self.machine.engines
+        assert any(engine.held or now - engine.touched <= _IDLE for engine in engines)
 
     def _check_wait(self, came: float, engine: SimulatedEngine) -> None:
         """Until its engine was started the request waited for others, and after a failed try once more."""

@@ -104,6 +104,7 @@ async def test_health_of_a_loaded_model(start: Starter) -> None:
         "pinned": True,
         "recipe": RECIPE,
         "is_busy": False,
+        "queued_requests": 0,
         "is_streaming": False,
     }
 
@@ -149,7 +150,7 @@ async def test_an_engine_that_the_watchdog_ended_says_so(
     async def finds_it_dead(*_: object, **__: object) -> None:
         raise EngineUnhealthyError("it did not answer 3 times in a row")
 
-    monkeypatch.setattr("lemonpod.engine.instance.watch", finds_it_dead)
+    monkeypatch.setattr("lemonpod.engine.life.watch", finds_it_dead)
     monkeypatch.setattr("tests.unit.gateway.world.ENGINE_SETTINGS", replace(ENGINE_SETTINGS, watchdog=True))
     world = await start(answer)
     await world.post("/v1/load", {"model": "m"})

@@ -18,6 +18,7 @@ from lemonpod.engine.api import Driver
 from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
+from lemonpod.engine.slots import UNLIMITED
 from lemonpod.gateway import keys
 from lemonpod.gateway.app import make_app
 from lemonpod.gateway.data.activity import ActivityLog
@@ -115,6 +116,7 @@ class Starter:
         facts: HostFacts | None = None,
         environ: Mapping[str, str] | None = None,
         journal: Journal | None = None,
+        max_loaded: int = UNLIMITED,
         **document: Any,
     ) -> World:
         """Start a gateway whose one recipe is RECIPE and whose one model is `user.m`.
@@ -149,7 +151,13 @@ class Starter:
         )
         await inventory.ready()
         first = random.randrange(10_000, 30_000)
-        pool = Pool(inventory, drivers or [driver], PortBroker(first, first + 200), ENGINE_SETTINGS)
+        pool = Pool(
+            inventory,
+            drivers or [driver],
+            PortBroker(first, first + 200),
+            ENGINE_SETTINGS,
+            max_loaded=max_loaded,
+        )
         world = World(0, driver, pool, self.folder)
         pulls = Pulls(hub, {"PATH": os.environ["PATH"], **(environ or {})}, retry_after=0.01)
         self._stack.push_async_callback(pulls.aclose)

@@ -245,10 +245,11 @@ def test_the_digest_is_of_all_but_the_port() -> None:
     digest = resolve(request).digest
     assert len(digest) == 64
     assert resolve(replace(request, port=9000)).digest == digest
+    # How long it stays makes no other engine.
+    assert resolve(replace(request, overrides={"pinned": True, "auto_evict": True})).digest == digest
     for other in (
         replace(request, overrides={"ctx_size": 1}),
         replace(request, overrides={"threads": 1}),
-        replace(request, overrides={"pinned": True}),
         replace(request, manifest=replace(manifest, downsize_endpoint="/x")),
         replace(request, manifest=replace(manifest, probe=replace(manifest.probe, timeout=1.0))),
         make_request(manifest, labels=("chat",), model="user.other"),
