@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 class _Pin(TyperGroup):
     """`pin MODEL` is what Lemonade's users write."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         is_model = not args[0].startswith("-") and args[0] not in self.commands
         return super().resolve_command(ctx, ["model", *args] if is_model else args)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,15 @@ def test_defaults_are_lemonades(tmp_path: Path) -> None:
 
     assert (settings.host, settings.port, settings.log_level) == ("localhost", 13305, "info")
     assert settings.launch_options == {}
+    assert settings.max_loaded_models == 1
 
 
 def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
     document = {
         "config_version": 2,
-        "max_loaded_models": 1,
+        "max_loaded_models": -1,
+        "auto_evict": True,
+        "evict_idle_timeout": 600,
         "telemetry": {"enabled": False},
         "llamacpp": {"backend": "auto", "args": ""},
         "port": 8000,
@@ -40,8 +44,24 @@ def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
     settings = load(tmp_path, document)
 
     assert settings.port == 8000
-    assert settings.launch_options == {"ctx_size": 8192}
+    assert settings.max_loaded_models == -1
+    assert settings.launch_options == {"ctx_size": 8192, "auto_evict": True, "evict_idle_timeout": 600}
     assert settings.recipe_options["llamacpp"] == {"backend": "auto", "args": ""}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"max_loaded_models": 0}, "max_loaded_models must be above zero, or -1 for any number, not 0"),
+        ({"max_loaded_models": True}, "max_loaded_models must be of type int, not True"),
+        ({"auto_evict": 1}, "auto_evict must be of type bool, not 1"),
+        ({"evict_idle_timeout": "soon"}, "evict_idle_timeout must be of type float, not 'soon'"),
+        ({"lemonpod": {"max_queue": 0}}, "lemonpod.max_queue must be above zero"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, document: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load(tmp_path, document)
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults_file(

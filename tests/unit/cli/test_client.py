@@ -10,7 +10,7 @@ import pytest
 from lemonpod.cli.app import run
 from tests.unit.cli.conftest import http
 
-COMMANDS = (["status"], ["load", "m"], ["unload"])
+COMMANDS = (["status"], ["load", "m"], ["unload"], ["pin", "m"], ["unpin", "m"])
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]", b"null", b"", b"\xff\xfe\x00", b"data: x\n\n"])
@@ -87,3 +87,15 @@ def test_a_key_that_cannot_be_sent_is_no_bug(key: str, capsys: pytest.CaptureFix
 @pytest.mark.parametrize("command", [["status"], ["doctor"], ["manifest", "plan", "r", "--model", "m"]])
 def test_a_port_that_is_none_is_wrong_usage(command: list[str], port: str) -> None:
     assert run([*command, "--port", port]) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("pin", "user.m is pinned\n"), ("unpin", "user.m is no longer pinned\n")]
+)
+def test_a_model_is_pinned_where_images_are(
+    command: str, said: str, answering: Callable[[bytes], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = answering(http(b'{"status": "success", "model_name": "user.m"}'))
+
+    assert run([command, "m", "--port", port]) == 0
+    assert capsys.readouterr().out == said

@@ -178,7 +178,7 @@ async def test_who_waits_for_a_closed_engine_gets_it_when_it_opens_again(world: 
 
 
 @on(A, B, swap_turn=10.0)
-async def test_interleaved_requests_are_collated(world: World) -> None:
+async def test_l23_interleaved_requests_are_collated(world: World) -> None:
     waits = []
 
     async def client(model: str) -> None:
