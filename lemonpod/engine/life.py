@@ -168,7 +168,7 @@ class Life:
         except (TimeoutError, SlotsPinnedError):
             return False
         if is_alone:
-            log.warning("%s; it is tried once more with nothing else loaded", failure)
+            log.warning("%s; it is tried once more with nothing else loaded", str(failure))
         return is_alone
 
     async def _serve(self) -> None:

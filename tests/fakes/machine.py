@@ -140,6 +140,10 @@ class SimulatedEngine:
         now = asyncio.get_running_loop().time()
         return self.started_at is not None and now < self.started_at + self.model.loads_in
 
+    @property
+    def is_ending(self) -> bool:
+        return self.stopped_at is not None and self.occupies
+
     def hold(self) -> None:
         """One request more."""
         self.held += 1

@@ -159,7 +159,7 @@ class Sequence:
         now = asyncio.get_running_loop().time()
         assert now - came <= self.settings.swap_wait + _A_MOMENT
         engines = self.machine.engines
-        assert any(engine.held or now - engine.touched <= _IDLE for engine in engines)
+        assert any(e.held or e.is_ending or now - e.touched <= _IDLE for e in engines)
 
     def _check_wait(self, came: float, engine: SimulatedEngine) -> None:
         """Until its engine was started the request waited for others, and after a failed try once more."""
