@@ -12,7 +12,6 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lemonpod.contract.vocabulary import Accelerator, Capability
-from lemonpod.engine.api import InstanceState
 from lemonpod.errors import LemonpodError, ModelNotFoundError, UnsupportedOperationError
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import object_of
@@ -71,7 +70,7 @@ async def running(request: web.Request) -> web.Response:
     """The models that are loaded."""
     inventory, models = request.app[keys.INVENTORY], []
     for status in request.app[keys.POOL].statuses():
-        if status.state is not InstanceState.READY or status.plan is None:
+        if not status.is_running or status.plan is None:
             continue
         try:
             servable = inventory.find(status.model)
