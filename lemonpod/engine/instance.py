@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from lemonpod.contract.vocabulary import Accelerator, JsonValue, Mode
 from lemonpod.engine.api import (
@@ -51,6 +51,18 @@ _PHASES: Final = {
     InstanceState.EVICTING: Phase.CLOSED,
 }
 _QUEUED: Final = Progress(text="waiting until another model has made room")
+
+
+class _Search(NamedTuple):
+    """For a place."""
+
+    asked: float
+    placed: float | None
+
+
+class _Downsize(NamedTuple):
+    tried: float
+    worked: bool
 
 
 class EngineLease:
@@ -88,6 +100,14 @@ class EngineLease:
 
 class Instance:
     """One life. Its state may be read by all, and is written here only."""
+
+    # Every request reads some of these, and CPython reads slots as fast however many there are.
+    __slots__ = (
+        "_clock", "_downsize", "_made", "_process", "_progress", "_queue", "_search", "_workshop", "awaited",
+        "cause", "claim", "cut", "engine", "found", "hurried", "idle", "in_flight", "leaving", "leftover",
+        "life", "model", "overrides", "plan", "ready_at", "ready_since", "since", "state", "stay",
+        "stay_changed", "used",
+    )  # fmt: skip
 
     life: asyncio.Task[None]
     claim: Claim
@@ -136,11 +156,8 @@ class Instance:
         self._process = EngineStatus(state=EngineState.CREATED)
         self._made = asyncio.Event()
         """There is an engine, or there will be none."""
-        self._asked: float | None = None
-        """Since when it has waited for a place."""
-        self._placed: float | None = None
-        self._downsize_tried: float | None = None
-        self._downsize_worked = False
+        self._search: _Search | None = None
+        self._downsize: _Downsize | None = None
 
     # --- what requests ask of it --------------------------------------------------------------------------
 
@@ -169,7 +186,7 @@ class Instance:
 
     def _has_place(self) -> bool:
         """No other model is what it waits for, but in a second try, whose time is limited anyway."""
-        if self._asked is None or self._placed is not None:
+        if self._search is None or self._search.placed is not None:
             return self.state is not InstanceState.EVICTING
         return self.claim.alone
 
@@ -244,9 +261,9 @@ class Instance:
 
     def queued(self, entered: float) -> float:
         """Of the wait of somebody who came then: the seconds in which other models held its place."""
-        if self._asked is None or self._placed is None:
+        if self._search is None or self._search.placed is None:
             return 0.0
-        return max(0.0, self._placed - max(self._asked, entered))
+        return max(0.0, self._search.placed - max(self._search.asked, entered))
 
     # --- what its life tells ------------------------------------------------------------------------------
 
@@ -269,13 +286,15 @@ class Instance:
 
     def ask(self, *, alone: bool = False) -> None:
         """It needs a place now."""
-        self._asked, self._placed = self._clock(), None
+        self._search = _Search(self._clock(), None)
         self.claim = replace(self.claim, alone=alone)
         self._progress = _QUEUED
 
     def settle(self, *, waited: bool) -> None:
         """It has got one."""
-        self._placed = self._clock() if waited else self._asked
+        now = self._clock()
+        asked = now if self._search is None or not waited else self._search.asked
+        self._search = _Search(asked, now)
         self._progress = None
 
     def run(self, process: EngineStatus) -> None:
@@ -292,14 +311,14 @@ class Instance:
         self.state = InstanceState.DOWNSIZING
 
     def gave_memory_back(self, *, worked: bool) -> None:
-        self._downsize_tried, self._downsize_worked = self._clock(), worked
+        self._downsize = _Downsize(self._clock(), worked)
         if self.state is InstanceState.DOWNSIZING:
             self.open()
 
     @property
     def tried_to_downsize(self) -> bool:
         """And nobody has used it since."""
-        return self._downsize_tried is not None and self._downsize_tried > self.used
+        return self._downsize is not None and self._downsize.tried > self.used
 
     def leave(self, cause: LemonpodError) -> None:
         """It is not going to be ready, or not any longer; only the first cause counts.
@@ -350,7 +369,7 @@ class Instance:
             trouble=self.engine.trouble if self.engine is not None else None,
             pinned=self.stay.pinned,
             waiting=len(self._queue),
-            is_downsized=self.tried_to_downsize and self._downsize_worked,
+            is_downsized=self._downsize is not None and self._downsize.worked and self.tried_to_downsize,
         )
 
     @property
