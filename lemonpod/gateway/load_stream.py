@@ -13,7 +13,7 @@ from aiohttp import web
 from lemonpod.engine.api import InstanceStatus, Progress
 from lemonpod.engine.pool import Pool
 from lemonpod.engine.tasks import cancel
-from lemonpod.errors import LemonpodError
+from lemonpod.errors import LemonpodError, QueueFullError
 from lemonpod.gateway.errors import envelope, row_of
 
 _INTERVAL: Final = 0.25
@@ -56,8 +56,8 @@ async def stream_work(
     working = asyncio.create_task(work)
     try:
         await asyncio.sleep(0)
-        if loading.done():  # refused at once: an answer with a status and its headers says more than an event
-            loading.result()
+        if working.done() and isinstance(working.exception(), QueueFullError):
+            working.result()  # turned away: with a status and its headers, as every other request
         with suppress(ConnectionResetError):  # the client has gone
             await response.prepare(request)
             await _tell(response, working, progress, model)
