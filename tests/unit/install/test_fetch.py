@@ -148,7 +148,13 @@ def test_what_is_no_file_of_ours_is_left_alone(site: Site, tmp_path: Path, kind:
     path = Partial(tmp_path, source).path
     other = tmp_path / "other"
     other.write_text("of somebody else")
-    {"link": lambda: path.symlink_to(other), "folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}[kind]()
+    match kind:
+        case "link":
+            path.symlink_to(other)
+        case "folder":
+            path.mkdir()
+        case _:
+            os.mkfifo(path)
 
     with pytest.raises(InstallError, match="is no download"):
         run(source, tmp_path)
