@@ -31,6 +31,8 @@ class Page:
     """Of the first answers."""
     location: str | None = None
     break_after: list[int] = field(default_factory=list)
+    others: list[bytes] = field(default_factory=list)
+    """What the first answers give in place of the content."""
     stall_after: int | None = None
     """So many bytes are sent, and the rest when the site ends."""
 
@@ -113,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         site.asked.append((self.path, asked, condition))
         page = site.pages.get(self.path, Page(status=404))
         status = page.statuses.pop(0) if page.statuses else page.status
-        content, start = page.content, 0
+        content, start = page.others.pop(0) if page.others else page.content, 0
         if status == 200 and asked and page.ranges and condition in (None, page.etag, page.last_modified):
             start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])  # type: ignore[index]
             status = 206 if start < len(content) else 416

@@ -92,9 +92,12 @@ def uninstall_external(
 def _descriptor(inventory: Inventory, recipe: str) -> Descriptor:
     descriptor = inventory.catalog.descriptors.get(recipe)
     if descriptor is None:
+        refused = next((one for one in inventory.catalog.rejected if one.recipe == recipe), None)
         raise RecipeNotFoundError(
             f"No external backend manifest found for recipe '{printable(recipe)}'.",
-            hint="lemonpod backends --all lists recipes and refused files",
+            hint=f"{refused.path} was rejected: {'; '.join(map(str, refused.problems))}"
+            if refused
+            else "lemonpod backends --all lists recipes and refused files",
         )
     return descriptor
 

@@ -27,7 +27,10 @@ def boundary_of(content_type: str) -> bytes:
     """The boundary that a `multipart/form-data` header names."""
     header = Message()
     header["content-type"] = content_type
-    boundary = header.get_boundary()
+    try:
+        boundary = header.get_boundary()
+    except ValueError:  # of a charset that nobody can read
+        boundary = None
     if header.get_content_type() != "multipart/form-data" or not boundary:
         raise MalformedRequestError("The request must be multipart/form-data with a boundary")
     if len(boundary) > 70 or not boundary.isascii():
@@ -141,7 +144,17 @@ def field_of(head: bytes) -> tuple[str | None, str | None, str | None]:
                 header["content-disposition"] = text.strip()
                 said = header.get_param("name", header="content-disposition")
                 name = said if isinstance(said, str) else None
-                file_name = header.get_filename()
+                file_name = _file_name(header)
             case "content-type":
                 content_type = text.strip()
     return name, file_name, content_type
+
+
+def _file_name(header: Message) -> str | None:
+    """It may name a charset, of which Python has some that give no text (RFC 7578 allows none at all)."""
+    try:
+        name = header.get_filename()
+        (name or "").encode()
+    except ValueError as error:
+        raise MalformedRequestError("A file name in the multipart body cannot be read") from error
+    return name

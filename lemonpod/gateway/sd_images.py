@@ -7,7 +7,6 @@ between two tags. What a request leaves open is the model's own options' to say.
 from __future__ import annotations
 
 import json
-import math
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +25,8 @@ _VARIATION_PROMPT: Final = "variation"
 _IMAGES: Final = frozenset({"image", "image[]"})
 _SEEDS: Final = 1 << 31
 _SIZE: Final = "size"
+_LARGEST: Final = 1 << 63
+"""Of a number: no engine counts further, and neither infinity nor what is no number is within."""
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{0,18})?")
 _METHOD: Final = ("sample_method", "sampling_method")
 _TOLD_APART: Final = frozenset(
@@ -36,17 +37,22 @@ _TOLD_APART: Final = frozenset(
 def generation_body(data: bytes, options: Mapping[str, JsonValue]) -> bytes:
     """The JSON body of a generation, from the client's."""
     try:
-        said: dict[str, JsonValue] = json.loads(data)
+        return json.dumps(_told_again(json.loads(data), options)).encode()
     except ValueError as error:  # of a number that no one could mean
         raise MalformedRequestError(f"Invalid JSON in request body: {error}") from error
+    except RecursionError as error:
+        raise MalformedRequestError("Invalid JSON in request body: nested too deeply") from error
+
+
+def _told_again(said: dict[str, JsonValue], options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     prompt = said.get("prompt", "")
     if not isinstance(prompt, str):
         raise MalformedRequestError("'prompt' must be a string")
-    body = {name: value for name, value in said.items() if name not in _TOLD_APART}
+    body: dict[str, JsonValue] = {name: value for name, value in said.items() if name not in _TOLD_APART}
     body["prompt"] = with_extra_args(prompt, said, options)
     if size := size_of(said, options):
         body[_SIZE] = size
-    return json.dumps(body).encode()
+    return body
 
 
 def edit_form(
@@ -88,7 +94,8 @@ def with_extra_args(
     sample: dict[str, Any] = {}
     if (steps := _number(said, options, "steps", int)) and steps > 0:
         sample["sample_steps"] = steps
-    if method := next((said[name] for name in _METHOD if said.get(name)), options.get("sampling_method")):
+    asked = next((_text(said, name) for name in _METHOD if said.get(name)), None)
+    if method := asked or options.get("sampling_method"):
         sample["sample_method"] = method
     if with_flow and (shift := _number(said, options, "flow_shift", float)) is not None:
         sample["flow_shift"] = shift
@@ -102,14 +109,20 @@ def with_extra_args(
 
 def size_of(said: Mapping[str, JsonValue], options: Mapping[str, JsonValue]) -> str | None:
     """`WIDTHxHEIGHT`, of the request in either form, else of the options."""
-    size = said.get(_SIZE)
-    if size not in (None, "", "auto"):
-        return str(size)
+    if said.get(_SIZE) not in (None, "", "auto"):
+        return _text(said, _SIZE)
     for source in (said, options):
         width, height = (_number(source, {}, name, int) for name in ("width", "height"))
         if width and height and width > 0 and height > 0:
             return f"{width}x{height}"
     return None
+
+
+def _text(said: Mapping[str, JsonValue], name: str) -> str:
+    value = said[name]
+    if not isinstance(value, str):
+        raise MalformedRequestError(f"'{name}' must be a string")
+    return value
 
 
 def _number(
@@ -124,7 +137,7 @@ def _number(
             return None
         case bool():
             pass
-        case int() | float() if math.isfinite(value) and (kind is float or value == int(value)):
+        case int() | float() if abs(value) <= _LARGEST and (kind is float or value == int(value)):
             return kind(value)
         case str() if _NUMBER.fullmatch(value) and (kind is float or value.lstrip("-").isdigit()):
             return kind(value)

@@ -29,7 +29,7 @@ MAX_BYTES: Final = 64 << 30
 
 _BLOCK: Final = 1 << 18
 _ATTEMPTS: Final = 5
-"""In a row that bring nothing new."""
+"""In a row that bring less than a block: a server that gives a drop at a time would be asked for ever."""
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 """Statuses of a server that may do better in a moment."""
 _RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})", re.ASCII)
@@ -65,7 +65,7 @@ def fetch(
             _attempt(source, partial, pinned=pinned, report=report)
             return
         except _BrokeOffError as error:
-            failures = 1 if partial.size > before else failures + 1
+            failures = 1 if partial.size - before >= _BLOCK else failures + 1
             if failures >= _ATTEMPTS:
                 raise DownloadError(
                     f"download failed: {error}", hint="run the command again to go on where it broke off"
@@ -112,6 +112,7 @@ def _begin(response: HTTPResponse, partial: Partial) -> None:
             and int(given[2]) == (partial.known.total or int(given[2]))
         ):
             partial.learn(replace(partial.known, total=int(given[2])))
+            partial.joined = partial.size > 0
             return
         partial.discard()
         raise _BrokeOffError("the server gave another range than was asked for")

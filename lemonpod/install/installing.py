@@ -72,14 +72,14 @@ def install(choice: Choice, os: Os, cache_dir: Path, *, report: Report) -> Path:
 
 def _fetched(artifact: Artifact, partial: Partial, report: Report) -> str:
     """Have the whole artifact in `partial`, as it must be; its digest, in the notation of manifests."""
-    resumed = partial.size > 0
-    fetch(artifact.source, partial, pinned=artifact.sha256 is not None, report=report)
-    digest = f"sha256:{partial.sha256()}"
-    if artifact.sha256 is None or same_digest(digest, artifact.sha256):
-        return digest
-    partial.discard()
-    if resumed:  # by two files, of which neither need be wrong
-        return _fetched(artifact, partial, report)
+    for _ in range(2):
+        fetch(artifact.source, partial, pinned=artifact.sha256 is not None, report=report)
+        digest, joined = f"sha256:{partial.sha256()}", partial.joined
+        if artifact.sha256 is None or same_digest(digest, artifact.sha256):
+            return digest
+        partial.discard()
+        if not joined:  # else of two files, neither of which need be wrong
+            break
     raise DownloadError(
         f"download failed: {artifact.source} is not what the manifest pins: it is {digest}, and not "
         f"{artifact.sha256}",

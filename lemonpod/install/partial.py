@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lemonpod.errors import ConfigError
+from lemonpod.errors import ConfigError, InstallError
 from lemonpod.models.json_file import parse_object, read_bytes
 
 PREFIX: Final = ".download-"
@@ -27,14 +28,19 @@ class Known:
 
 
 class Partial:
-    """The file `path`, grown by appending. A later run finds it and goes on with it."""
+    """The file `path`, grown by appending. A later run finds it and goes on with it.
+
+    Raises InstallError where something else has its name, which is not ours to write to.
+    """
 
     def __init__(self, folder: Path, source: str) -> None:
         key = hashlib.sha256(source.encode()).hexdigest()[:12]
         self.path = folder / f"{PREFIX}{key}"
         self._notes = folder / f"{PREFIX}{key}.json"
-        self.known = _read(self._notes)
-        self.size = self.path.stat().st_size if self.path.exists() else 0
+        self.size = _size(self.path)
+        self.known = _read(self._notes) if _size(self._notes) else Known()
+        self.joined = self.size > 0
+        """Whether its bytes came by several answers."""
 
     @property
     def complete(self) -> bool:
@@ -42,8 +48,7 @@ class Partial:
 
     def begin(self, known: Known) -> None:
         """Forget what was there; what comes next is of the file that `known` tells of."""
-        self.path.write_bytes(b"")
-        self.size = 0
+        self.discard()
         self.learn(known)
 
     def learn(self, known: Known) -> None:
@@ -65,7 +70,7 @@ class Partial:
         for path in (self.path, self._notes):
             with suppress(FileNotFoundError):
                 path.unlink()
-        self.known, self.size = Known(), 0
+        self.known, self.size, self.joined = Known(), 0, False
 
     def sha256(self) -> str:
         """The digest of its bytes, as 64 hex digits."""
@@ -86,6 +91,16 @@ class _Tail:
             written = os.write(self._descriptor, data)
             self._partial.size += written
             data = data[written:]
+
+
+def _size(path: Path) -> int:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return 0
+    if not stat.S_ISREG(status.st_mode):
+        raise InstallError(f"{path} is no download, though it is named as one", hint="remove it")
+    return status.st_size
 
 
 def _read(path: Path) -> Known:

@@ -159,11 +159,11 @@ def _synced(path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove a folder or a link, if there is one; what cannot be removed now is swept by the next command."""
-    if path.is_symlink():
-        path.unlink()
-    else:
+    """Remove whatever is there; what of a folder cannot be removed now is swept by the next command."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _numbered(folder: Path) -> dict[Path, int]:

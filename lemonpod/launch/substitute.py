@@ -51,12 +51,15 @@ def check_passable(text: str) -> None:
         raise TokenError(f"{text!r} holds half of a surrogate pair") from error
 
 
-def _value(token: Token, lookup: Lookup) -> str:
-    """The token's value, unless it could be taken for an option where the manifest means data."""
-    value = lookup(token)
+def as_data(value: str, what: str) -> str:
+    """The value, unless a program could take it for an option where data is meant."""
     if value.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(value):
         raise TokenError(
-            f"token '{Token(token.name, token.argument)}' resolved to a value starting with '-'",
+            f"{what} resolved to a value starting with '-'",
             hint="only negative numbers may; an option for the engine goes into 'args'",
         )
     return value
+
+
+def _value(token: Token, lookup: Lookup) -> str:
+    return as_data(lookup(token), f"token '{Token(token.name, token.argument)}'")

@@ -18,6 +18,7 @@ from lemonpod.errors import ReservedArgError
 from lemonpod.launch.custom_args import as_text
 from lemonpod.launch.options import Options
 from lemonpod.launch.plan import Dialect
+from lemonpod.launch.substitute import check_passable
 
 START_TIMEOUT: Final = 600.0
 """Seconds that the backends may take to load a model, where a manifest does not say."""
@@ -102,8 +103,10 @@ class Base:
     """The one spelling of a flag that the program takes in several."""
 
     def step(self, start: Start) -> Step:
-        """The backend's launch plan; raises ReservedArgError for what it keeps to itself."""
+        """The backend's launch plan; raises ReservedArgError for what it keeps to itself, and TokenError."""
         args, env = self.plan(start)
+        for text in (*args, *env.values()):
+            check_passable(text)
         self._check(start.custom_args, self.reserved | self.reserved_if_used.intersection(args))
         return Step(
             executable=start.executable,

@@ -12,6 +12,7 @@ from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.launch.bases.base import Base, Start, cuda_env, library_path, ready_at
 from lemonpod.launch.custom_args import as_text
 from lemonpod.launch.options import CTX_SIZE
+from lemonpod.launch.substitute import as_data
 
 DEVICE: Final = "llamacpp_device"
 
@@ -43,13 +44,14 @@ _RESERVED: Final = (
 
 
 def _plan(start: Start) -> tuple[list[str], dict[str, str]]:
-    args = ["-m", start.checkpoint("main")] if start.loads_from_hub is None else ["-hf", start.loads_from_hub]
+    hub = start.loads_from_hub
+    args = ["-m", start.checkpoint("main")] if hub is None else ["-hf", as_data(hub, "checkpoint 'main'")]
     args += ["--ctx-size", str(_context(start))]
     device = start.options.get(DEVICE)
     if device is not None:
-        args += ["--device", as_text(device.value)]
+        args += ["--device", as_data(as_text(device.value), f"option '{DEVICE}'")]
     args += ["--port", str(start.port), "--jinja", "--metrics"]
-    if "mmproj" in start.checkpoints and start.loads_from_hub is None:
+    if "mmproj" in start.checkpoints and hub is None:
         args += ["--mmproj", start.checkpoint("mmproj")]
         args += [_NO_OFFLOAD] if start.accelerator is Accelerator.CPU else []
     if "draft" in start.checkpoints and _is_drafted(start.checkpoint("draft"), start.labels):

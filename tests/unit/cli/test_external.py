@@ -131,6 +131,15 @@ def test_an_unknown_recipe(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert "No external backend manifest found for recipe '../../x'." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["install-external", "uninstall-external"])
+def test_a_refused_manifest_is_named(home: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(home, variant("https://localhost/a", f"sha256:{'AB' * 32}"))
+    assert run(["backends", verb, "test-engine", "--yes"]) == 1
+    told = capsys.readouterr().err
+    assert "No external backend manifest found for recipe 'test-engine'." in told
+    assert f"hint: {path} was rejected: platforms.linux.cpu.sha256: 'sha256' must be" in told
+
+
 def test_choices_are_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = {
         name: {"binary": "x", "source": f"https://127.0.0.1:9/{name}", "sha256": digest(b"")}

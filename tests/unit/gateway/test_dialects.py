@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from lemonpod.errors import MalformedRequestError
+from lemonpod.gateway.sd_images import generation_body
 from tests.fakes.driver import Connection
 from tests.unit.gateway.wire import ok
 from tests.unit.gateway.world import Starter, World, install_variant
@@ -139,7 +141,11 @@ async def test_a_prompt_that_says_it_all_itself(start: Starter, tmp_path: Path) 
         ({"steps": True}, "'steps' must be a whole number"),
         ({"cfg_scale": "much"}, "'cfg_scale' must be a number"),
         ({"seed": []}, "'seed' must be a whole number"),
+        ({"steps": 10**400}, "'steps' must be a whole number"),
+        ({"cfg_scale": 10**400}, "'cfg_scale' must be a number"),
         ({"prompt": 5}, "'prompt' must be a string"),
+        ({"size": {"width": 5}}, "'size' must be a string"),
+        ({"sample_method": ["euler"]}, "'sample_method' must be a string"),
     ],
 )
 async def test_a_generation_that_says_nonsense(
@@ -213,6 +219,12 @@ async def test_an_edit_that_says_nonsense(start: Starter, tmp_path: Path, field:
     reply = await world.post("/v1/images/edits", form(("model", b"m"), field, ("prompt", b"p")), FORM)
     assert reply.status == 400
     assert reason in reply.body.decode()
+
+
+def test_a_generation_nested_as_deep_as_no_parser_goes() -> None:
+    """What is let in is just below that, and how much depth is left here depends on who calls."""
+    with pytest.raises(MalformedRequestError, match="nested too deeply"):
+        generation_body(b'{"prompt": "p", "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", {})
 
 
 async def test_an_engine_that_refuses_keeps_its_words(start: Starter, tmp_path: Path) -> None:

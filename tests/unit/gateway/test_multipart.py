@@ -102,11 +102,20 @@ def test_the_boundary_is_read_from_the_header(content_type: str, boundary: bytes
         "multipart/mixed; boundary=a",
         "multipart/form-data; boundary=" + "x" * 71,
         "multipart/form-data; boundary=é",
+        "multipart/form-data; boundary*=undefined''abc",
+        "multipart/form-data; boundary*=a\0b''abc",
     ],
 )
 def test_a_header_without_a_usable_boundary_is_refused(content_type: str) -> None:
     with pytest.raises(MalformedRequestError):
         boundary_of(content_type)
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "unicode_escape", "a\0b"])
+def test_a_file_name_that_nobody_can_read_is_refused(charset: str) -> None:
+    head = f"Content-Disposition: form-data; name=a; filename*={charset}''\\ud800%ff"
+    with pytest.raises(MalformedRequestError, match="file name"):
+        find(body(head.encode() + b"\r\n\r\nx"))
 
 
 @given(st.lists(st.binary(max_size=30), max_size=4), st.integers(1, 40), st.integers(0, 4))

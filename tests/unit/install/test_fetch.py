@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,10 @@ def test_a_whole_file(site: Site, tmp_path: Path) -> None:
 
 def test_a_break_is_gone_on_with_at_once(site: Site, tmp_path: Path) -> None:
     pauses: list[float] = []
-    source = site.add("/a", CONTENT, break_after=[1000, 2000])
+    source = site.add("/a", CONTENT, break_after=[300_000, 400_000])
 
     assert run(source, tmp_path, pauses=pauses).path.read_bytes() == CONTENT
-    assert site.asked == [("/a", None, None), ("/a", "bytes=1000-", '"1"'), ("/a", "bytes=3000-", '"1"')]
+    assert site.asked == [("/a", None, None), ("/a", "bytes=300000-", '"1"'), ("/a", "bytes=700000-", '"1"')]
     assert pauses == [0, 0]
 
 
@@ -130,6 +131,34 @@ def test_damaged_notes_know_nothing(site: Site, tmp_path: Path) -> None:
     assert run(source, tmp_path).path.read_bytes() == CONTENT
     assert site.asked == [("/a", "bytes=5000-", None)]
     assert json.loads(notes.read_text())["total"] == len(CONTENT)
+
+
+def test_a_drop_at_a_time_is_no_progress(site: Site, tmp_path: Path) -> None:
+    """Else it would be asked as often as the file has bytes."""
+    source = site.add("/a", CONTENT, break_after=[1] * 100)
+    with pytest.raises(DownloadError, match="it broke off after 5 of"):
+        run(source, tmp_path)
+
+    assert len(site.asked) == 5
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_what_is_no_file_of_ours_is_left_alone(site: Site, tmp_path: Path, kind: str) -> None:
+    source = site.add("/a", CONTENT)
+    path = Partial(tmp_path, source).path
+    other = tmp_path / "other"
+    other.write_text("of somebody else")
+    match kind:
+        case "link":
+            path.symlink_to(other)
+        case "folder":
+            path.mkdir()
+        case _:
+            os.mkfifo(path)
+
+    with pytest.raises(InstallError, match="is no download"):
+        run(source, tmp_path)
+    assert other.read_text() == "of somebody else"
 
 
 def test_a_server_that_does_better_in_a_moment(site: Site, tmp_path: Path) -> None:

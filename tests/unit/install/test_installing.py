@@ -100,6 +100,17 @@ def test_halves_of_two_files_are_fetched_once_more(site: Site, cache: Path) -> N
     assert [asked for _, asked, _ in site.asked] == [None, "bytes=30-", "bytes=30-", None]
 
 
+def test_halves_of_two_files_within_one_command(site: Site, cache: Path) -> None:
+    """Of two servers behind one name, say."""
+    content = tar_of({"server": SCRIPT})
+    manifest = parsed(site.add("/a.tar.gz", content, etag=None), digest(content))
+    site.pages["/a.tar.gz"].break_after = [30]
+    site.pages["/a.tar.gz"].others = [bytes(len(content))]
+
+    assert run(manifest, cache).read_bytes() == SCRIPT
+    assert [asked for _, asked, _ in site.asked] == [None, "bytes=30-", None]
+
+
 def test_what_is_refused_leaves_the_old_one_alone(site: Site, cache: Path, folder: Path) -> None:
     source = site.add("/a.tar.gz", tar_of({"server": SCRIPT}))
     old = run(parsed(source, None), cache)
@@ -249,6 +260,14 @@ def test_two_at_once(site: Site, cache: Path, folder: Path) -> None:
         run(manifest, cache)
 
     assert run(manifest, cache).exists()
+
+
+def test_what_is_in_the_way_of_staging_is_removed(site: Site, cache: Path, folder: Path) -> None:
+    content = tar_of({"server": SCRIPT})
+    folder.mkdir(parents=True)
+    (folder / ".new-install").write_text("no folder")
+
+    assert run(parsed(site.add("/a.tar.gz", content), digest(content)), cache).read_bytes() == SCRIPT
 
 
 def test_what_a_killed_command_left_is_swept(site: Site, cache: Path, folder: Path) -> None:

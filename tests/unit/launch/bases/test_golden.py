@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from lemonpod.errors import ReservedArgError
+from lemonpod.errors import ReservedArgError, TokenError
 from lemonpod.host.choice import with_gpus
 from lemonpod.host.facts import HostFacts
 from lemonpod.launch.plan import Dialect
 from tests.fakes.programs import FakePrograms
 from tests.hardware import facts_of, machine
 from tests.unit.launch.bases.variants import FORK, builtin_request, files, line, planned, variant_request
+from tests.unit.launch.requests import checkpoint
 
 LLAMA = f"{FORK}llama-server"
 WHISPER = f"{FORK}whisper-server"
@@ -96,6 +97,21 @@ def test_llamacpp_that_fetches_its_model() -> None:
     request = variant_request("llamacpp", files=files(main="/m.gguf", mmproj="/p.gguf"))
     request = replace(request, entry=replace(request.entry, hf_load=True))
     assert line(request) == f"{LLAMA} -hf org/repo:main --ctx-size 2048 {USUAL}"
+
+
+def test_llamacpp_takes_no_option_for_data() -> None:
+    """As tokens do not: what follows a flag is a value, whatever a fork's parser makes of it."""
+    with pytest.raises(TokenError, match="option 'llamacpp_device' resolved to a value starting with '-'"):
+        line(variant_request("llamacpp", options={"llamacpp_device": "--rpc=elsewhere:1"}))
+    request = variant_request("llamacpp", files={"main": checkpoint("--rpc=elsewhere:1", None)})
+    with pytest.raises(TokenError, match="checkpoint 'main' resolved to a value starting with '-'"):
+        line(replace(request, entry=replace(request.entry, hf_load=True)))
+
+
+@pytest.mark.parametrize("name", ["llamacpp_device", "cuda_visible_devices"])
+def test_what_no_program_can_be_given_is_refused(name: str) -> None:
+    with pytest.raises(TokenError, match="holds a NUL character"):
+        planned(variant_request("llamacpp", "cuda", options={name: "a\0b"}))
 
 
 @pytest.mark.parametrize(
