@@ -37,6 +37,8 @@ _ERRORS: Final[Mapping[str, type[LemonpodError]]] = {
 _LIMIT: Final = 64 << 20
 """Of a line: a listing of ten thousands of files."""
 _TAIL: Final = 2000
+_OF_THE_EXTRA: Final = ("No module named 'huggingface_hub'", "No module named 'httpx2'")
+"""How the worker ends without the extra: huggingface_hub comes with the second, which is imported first."""
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +94,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _crash(returncode: int | None, errors: IO[bytes]) -> ModelPullError:
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
     text = errors.read().decode("utf-8", "replace").strip()
-    if "No module named 'huggingface_hub'" in text:
+    if text.endswith(_OF_THE_EXTRA):
         return ModelPullError(
             "models are fetched with huggingface_hub, which is not installed",
             hint="install it beside lemonpod: pip install 'lemonpod[pull]'",

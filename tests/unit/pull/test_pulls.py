@@ -74,6 +74,18 @@ async def test_a_pull_leaves_a_cache_that_huggingface_hub_reads(
     assert {path.stat().st_mode & 0o777 for path in hub.glob("*/blobs/*")} == {0o644}
 
 
+@pytest.mark.parametrize("module", ["httpx2", "huggingface_hub"])
+async def test_without_the_extra_the_cure_is_told(
+    puller: Puller, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{module}'\")")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModelPullError, match="not installed") as refused:
+        await puller().pull(NAME, MAIN)
+    assert "lemonpod[pull]" in str(refused.value.hint)
+
+
 async def test_a_whole_repository(puller: Puller, site: HubSite, hub: Path) -> None:
     site.repos["org/whole"] = Repo({"config.json": b"{}", "a/model.safetensors": BIG, "empty": b""})
     order = Order(checkpoints={"main": "org/whole"})
