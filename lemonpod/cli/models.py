@@ -50,6 +50,7 @@ def register(
 ) -> None:
     """Register a model in user_models.json; a running server sees it within two seconds."""
     from lemonpod.contract.vocabulary import ModelManagement
+    from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
     from lemonpod.models import write
 
     if checkpoint is not None and file is not None:
@@ -58,17 +59,18 @@ def register(
         _require(file)
     options = parse_options(option or [])
     inventory = local.inventory(cache_dir, config_dir)
-    descriptor = inventory.catalog.descriptors.get(recipe)
-    if descriptor is None and not force:
-        known = ", ".join(sorted(inventory.catalog.descriptors)) or "none"
+    found = inventory.catalog.descriptors.items()
+    manifests = {**BUILTIN_MANIFESTS, **{id_: descriptor.manifest for id_, descriptor in found}}
+    manifest = manifests.get(recipe)
+    if manifest is None and not force:
         raise RecipeNotFoundError(
-            f"no manifest for recipe '{recipe}' is in use; there are: {known}",
+            f"no manifest for recipe '{recipe}' is in use; there are: {', '.join(sorted(manifests))}",
             hint="`lemonpod backends --all` shows refused files; --force registers the model anyway",
         )
-    if descriptor is not None and not force:
-        _refuse_unfit(descriptor.manifest, label or [], options)
+    if manifest is not None and not force:
+        _refuse_unfit(manifest, label or [], options)
         if checkpoint is None and file is None:
-            _refuse_without_weights(descriptor.manifest)
+            _refuse_without_weights(manifest)
     main = checkpoint if file is None else str(file.absolute())
     written = write.register(
         local.folders(cache_dir, config_dir).config,
@@ -77,8 +79,7 @@ def register(
         checkpoints={} if main is None else {"main": main},
         labels=label or [],
         recipe_options=options,
-        free_checkpoints=descriptor is not None
-        and descriptor.manifest.model_management is ModelManagement.SELF_MANAGED,
+        free_checkpoints=manifest is not None and manifest.model_management is ModelManagement.SELF_MANAGED,
     )
     typer.echo(f"{'replaced' if written.replaced else 'registered'} {written.id} in {written.path}")
 
@@ -107,10 +108,10 @@ def _refuse_without_weights(manifest: Manifest) -> None:
 def _refuse_unfit(manifest: Manifest, labels: list[str], options: Mapping[str, JsonValue]) -> None:
     """What every load would refuse or ignore is better said now."""
     from lemonpod.contract.vocabulary import modes_of
-    from lemonpod.launch.options import accepted_options
+    from lemonpod.launch.bases.words import known_options
     from lemonpod.models.labels import labelled_mode
 
-    accepted = accepted_options(manifest)
+    accepted = known_options(manifest)
     if unknown := sorted(options.keys() - accepted):
         raise LaunchError(
             f"recipe '{manifest.recipe}' has no option '{unknown[0]}'",

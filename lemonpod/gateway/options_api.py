@@ -14,7 +14,8 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import flag, object_of
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable
-from lemonpod.launch.options import CTX_SIZE, accepted_options
+from lemonpod.launch.bases.words import known_options
+from lemonpod.launch.options import CTX_SIZE
 
 _NO_OPTIONS: Final = frozenset({"dry_run", "model", "model_name"})
 _OF_A_LOAD: Final = "pinned"
@@ -60,7 +61,7 @@ def check_options(servable: Servable, options: Mapping[str, JsonValue]) -> None:
     """Raise MalformedRequestError for an option that the model's recipe does not know."""
     if servable.manifest is None:
         return  # the load tells what is wrong
-    accepted = accepted_options(servable.manifest)
+    accepted = known_options(servable.manifest)
     if unknown := sorted(options.keys() - accepted):
         raise MalformedRequestError(
             f"recipe '{servable.entry.recipe}' has no option '{unknown[0]}'",

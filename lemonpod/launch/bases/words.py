@@ -8,11 +8,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.vocabulary import Accelerator, JsonValue
 from lemonpod.errors import LaunchError
 from lemonpod.launch.bases.base import Base
-from lemonpod.launch.bases.table import is_builtin
-from lemonpod.launch.options import ARGS, CONFIG, DEVICE, LOAD_REQUEST, SAVED, USER_MODELS, Options
+from lemonpod.launch.bases.table import BASES, is_builtin
+from lemonpod.launch.options import (
+    ARGS,
+    CONFIG,
+    DEVICE,
+    LOAD_REQUEST,
+    SAVED,
+    USER_MODELS,
+    Options,
+    accepted_options,
+)
 from lemonpod.launch.request import LaunchRequest
 
 BACKEND: Final = "backend"
@@ -54,6 +64,15 @@ def in_common_words(
         overrides=_renamed(request.overrides, base, LOAD_REQUEST),
         settings=replace(settings, recipe_options=MappingProxyType(sections)),
     )
+
+
+def known_options(manifest: Manifest) -> frozenset[str]:
+    """The names of the options that may be said for the recipe, its backend's own among them."""
+    accepted = accepted_options(manifest)
+    if manifest.variant_of is None:
+        return accepted
+    base = BASES[manifest.variant_of]
+    return accepted | base.renamed.keys() | {option.name for option in base.options}
 
 
 def section_of(request: LaunchRequest, base: Base) -> Mapping[str, JsonValue]:
