@@ -57,6 +57,9 @@ def list_aliases(
         return
     print_table(
         ["ALIAS", "MODEL", "RECIPE", "DOWNLOADED"],
-        [(item["alias"], item["target"], item["recipe"], item["downloaded"]) for item in aliases],
+        [
+            (item["alias"], item["target"], item["recipe"], "yes" if item["downloaded"] else "no")
+            for item in aliases
+        ],
         empty="There are no aliases.",
     )

@@ -12,9 +12,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from lemonpod import __version__, errors
 from lemonpod.cli import (
@@ -64,8 +65,33 @@ _OF_THE_MACHINE: Final = frozenset(
     }
 )
 
+# What Ollama and Lemonade call what we have.
+_ELSEWHERE: Final = {
+    "cp": "alias add",
+    "create": "register",
+    "ls": "list",
+    "models": "list",
+    "ps": "status",
+    "recipes": "backends",
+    "rm": "delete",
+    "show": "manifest plan",
+    "start": "serve",
+    "stop": "unload",
+}
+
+
+class _Commands(TyperGroup):
+    """Knows the commands that users of other programs try first."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in _ELSEWHERE and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{args[0]}'. Here it is `lemonpod {_ELSEWHERE[args[0]]}`.")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="lemonpod",
+    cls=_Commands,
     help="Run any inference engine that a small JSON manifest describes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -108,7 +108,10 @@ def run(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Ask a model one thing and stream its answer. Ctrl-C ends the engine's work."""
+    """Ask a model one thing and stream its answer. Ctrl-C ends the engine's work.
+
+    `lemonpod chat` is a talk.
+    """
     from lemonpod.cli.answer import as_text, pieces_of
     from lemonpod.cli.client import Client
 
@@ -151,6 +154,10 @@ def logs(
     if tail is not None:
         query["tail"] = str(tail)
     client = Client(host, port, api_key)
+    written = False
     with closing(client.lines("GET", "/internal/logs", query=query)) as lines:
         for line in lines:
+            written = True
             typer.echo(client.parse(line, holding=["line"])["line"])
+    if not written and tail != 0:
+        typer.echo("Its engine has written nothing; `lemonpod status` says how it is.", err=True)

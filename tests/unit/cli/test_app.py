@@ -63,6 +63,14 @@ def test_wrong_usage_is_2_and_says_what(arguments: list[str], capsys: pytest.Cap
     assert "Error" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [("ps", "status"), ("rm", "delete"), ("recipes", "backends")])
+def test_a_command_of_another_program_is_told_by_our_name(
+    theirs: str, ours: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([theirs, "x"]) == 2
+    assert f"Here it is `lemonpod {ours}`." in capsys.readouterr().err
+
+
 def test_a_server_that_is_not_there_is_3_with_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--port", "1"]) == 3
 
@@ -225,6 +233,19 @@ def test_register_asks_for_the_file_that_the_recipe_needs(
     assert run(["register", "m", "--recipe", "test-engine"]) == 1
     assert "--file or --checkpoint" in capsys.readouterr().err
     assert run(["register", "m", "--recipe", "test-engine", "--force"]) == 0
+
+
+@pytest.mark.parametrize("recipe", ["llamacpp", "fork"])
+def test_register_takes_built_in_backends_and_their_own_options(
+    recipe: str, backends: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = {"linux": {"cpu": {"binary": "llama-server"}}}
+    write(backends / "e.json", make_document(recipe="fork", variant_of="llamacpp", platforms=block))
+    command = ["register", "m", "--recipe", recipe]
+
+    assert run([*command, "--option", "llamacpp_args=-t 1", "--option", "llamacpp_device=CPU"]) == 0
+    assert run([*command, "--option", "sdcpp_args=-t 1"]) == 1
+    assert f"recipe '{recipe}' has no option 'sdcpp_args'" in capsys.readouterr().err
 
 
 def test_register_force_comes_before_the_recipe(backends: Path) -> None:
