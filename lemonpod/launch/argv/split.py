@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import PurePath
 from types import MappingProxyType
@@ -234,7 +235,10 @@ def _hint(name: str, word: str, known: Flags) -> str | None:
         return f"a long flag begins with two dashes, '-{word}'"
     places = [" ".join(place) for place, flags in SUBCOMMAND_FLAGS.items() if name in flags]
     places += [f"{runtime} before its command" for runtime, flags in PROGRAM_FLAGS.items() if name in flags]
-    return f"known to {', '.join(places)}" if places else None
+    if places:
+        return f"known to {', '.join(places)}"
+    close = get_close_matches(name, known, n=1, cutoff=0.8)
+    return f"did you mean '{close[0]}'?" if close else None
 
 
 def _check_single(argv: tuple[str, ...], position: int, where: str) -> None:

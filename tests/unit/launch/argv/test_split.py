@@ -172,7 +172,11 @@ def test_what_runs_no_container_is_none(argv: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "message", "index"),
     [
-        ("podman run --rm --gpu a", "podman run: unknown flag '--gpu', at argv[3]", 3),
+        (
+            "podman run --rm --gpu a",
+            "podman run: unknown flag '--gpu', at argv[3] (did you mean '--gpus'?)",
+            3,
+        ),
         ("docker run -itz a", "docker run: unknown flag '-z' in '-itz', at argv[2]", 2),
         ("docker run -rm a", "(a long flag begins with two dashes, '--rm')", 2),
         ("docker --gpus all run a", "docker: unknown flag '--gpus', at argv[1] (known to podman run", 1),
