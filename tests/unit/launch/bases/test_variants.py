@@ -9,6 +9,7 @@ import pytest
 
 from lemonpod.contract.vocabulary import Accelerator, Capability
 from lemonpod.errors import LaunchError, TokenError
+from lemonpod.launch.bases.words import known_options
 from lemonpod.launch.plan import Dialect, ProcessSpec
 from tests.factories import make_facts
 from tests.fakes.programs import FakePrograms
@@ -155,6 +156,13 @@ def test_a_bases_names_of_options_count_in_every_place(layer: str) -> None:
     assert plan.accelerator is Accelerator.VULKAN
     assert plan.spec.argv[-2:] == ("--temp", "0")
     assert plan.options == {"args": "--temp 0", "device": "vulkan", "ctx_size": 2048}
+
+
+def test_a_bases_names_of_options_are_known_before_a_launch() -> None:
+    manifest = variant_request("llamacpp").manifest
+    names = {"args", "llamacpp_args", "llamacpp_backend", "llamacpp_device", "ctx_size"}
+    assert names <= known_options(manifest)
+    assert not names & known_options(replace(manifest, variant_of=None)) - {"args", "ctx_size"}
 
 
 def test_one_option_by_two_names() -> None:
