@@ -138,6 +138,11 @@ class Inventory:
             await self._refreshed()
             return self.find(name)
 
+    async def current(self, name: str) -> Servable:
+        """As `find`, from what the files say now."""
+        await self._refreshed()
+        return self.find(name)
+
     def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
         """Everything wrong with manifest files, seen from this machine; reads them."""
         return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)

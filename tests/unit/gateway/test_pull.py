@@ -303,6 +303,7 @@ async def test_a_file_that_is_no_model_is_not_downloaded(world: World) -> None:
     link.resolve().write_bytes(b"version https://git-lfs.github.com/spec/v1")
     item = (await models(world, "?show_all=1"))["user.m"]
     assert item["downloaded"] is False
+    link.resolve().write_bytes(b"LFS!")  # as long as the model is: for a pull it is there
     reply = await world.post("/v1/load", {"model": "m"})
     assert reply.status == 500
     assert "is no GGUF file" in reply.error["message"]
