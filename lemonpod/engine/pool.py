@@ -78,8 +78,10 @@ class Pool:
         clock: Callable[[], float] = time.monotonic,
         downsize: Callable[[TcpEndpoint, str], Awaitable[None]] = ask_to_downsize,
     ) -> None:
-        """`fetch` has a model's files there before its engine is planned, and `max_loaded` is how many engines
-        of one kind may run at the same time."""
+        """`fetch` has the files of a model there before its engine is planned.
+
+        `max_loaded` is how many engines of one kind may run at the same time.
+        """
         rules = Rules(limit=max_loaded, turn=settings.swap_turn, linger=settings.swap_linger)
         self._places = Places(rules, clock)
         self._workshop = Workshop(

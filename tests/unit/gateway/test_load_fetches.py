@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.hub_site import HubSite, Repo
 from tests.unit.gateway.hubbed import BIG, SELF_MANAGED, models, never
 from tests.unit.gateway.test_load_stream import events
 from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.users import folders_of_mode, python_bound_by_modes
 from tests.waiting import until
 
 TWO = {"main": "org/repo:Q4_0", "mmproj": "org/repo:mmproj-F16.gguf"}
@@ -47,13 +50,9 @@ async def jobs(world: World) -> list[dict[str, Any]]:
 
 async def until_half(world: World) -> None:
     """The stand-in has sent what it sends before its gate."""
-
-    async def half() -> bool:
-        return any(job["bytes_downloaded"] for job in await jobs(world))
-
     async with asyncio.timeout(20):
-        while not await half():
-            await asyncio.sleep(0.02)
+        while not any(job["bytes_downloaded"] for job in await jobs(world)):
+            pass  # asking lets the others have their turn
 
 
 async def test_b3_a_load_fetches_what_is_absent(world: World, site: HubSite, driver: FakeDriver) -> None:
@@ -219,3 +218,17 @@ async def test_an_engine_that_has_its_own_models_is_fetched_nothing(start: Start
     )
     await world.post("/v1/load", {"model_name": "own"})
     assert not site.asked
+
+
+async def test_m13_a_model_in_a_read_only_cache_is_loaded_and_an_absent_one_is_told_of(
+    world: World, site: HubSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await world.post("/v1/load", {"model_name": "two"})).status == 200
+    await world.post("/v1/unload", {})
+    monkeypatch.setattr(sys, "executable", python_bound_by_modes(tmp_path))
+    with folders_of_mode(0o555, world.folder / "hub"):
+        assert (await world.post("/v1/load", {"model_name": "two"})).status == 200
+        reply = await world.post("/v1/load", {"model_name": "m"})
+        assert (reply.status, reply.error["code"]) == (500, "model_load_error")
+        assert "cannot be read or written" in reply.error["message"]
+        assert (await world.post("/v1/delete", {"model": "m"})).status == 200
