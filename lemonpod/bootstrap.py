@@ -116,6 +116,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.gateway.runner import running
     from lemonpod.inventory.watch import Watcher
     from lemonpod.log import copied_to
+    from lemonpod.pull.missing import MissingFiles
     from lemonpod.pull.pulls import Pulls
 
     end = asyncio.Event()
@@ -125,11 +126,13 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     processes = ProcessDriver(state, environ, settings.engine, journal=journal)
     containers = ContainerDriver(state, environ, settings.engine, journal=journal)
     ports = PortBroker(settings.engine.first_port, settings.engine.last_port)
+    pulls = Pulls(inventory.hub, environ, offline=settings.offline)
     pool = Pool(
         inventory,
         [processes, containers],
         ports,
         settings.engine,
+        fetch=MissingFiles(inventory, pulls).fetch,
         max_loaded=settings.max_loaded_models,
     )
 
@@ -155,7 +158,6 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         await _adopt(containers, pool, inventory)
         late = asyncio.create_task(_adopt_late(containers, pool, inventory))
         stack.push_async_callback(cancel, late)
-        pulls = Pulls(inventory.hub, environ, offline=settings.offline)
         stack.push_async_callback(pulls.aclose)
         app = make_app(
             inventory,

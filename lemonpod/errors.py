@@ -42,7 +42,7 @@ LemonpodError
 └─ RequestError                 what a client asked for
     ├─ ModelNotFoundError
     ├─ UnknownModelError        a model to fetch that is neither registered nor described
-    ├─ NotDeletableError        a model to delete that there is not, or whose files are the user's own
+    ├─ NotDeletableError        a model to delete that is not there, not ours to remove, or being fetched
     ├─ ModelNotLoadedError
     ├─ UnsupportedOperationError
     ├─ WrongModelTypeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -92,6 +92,12 @@ class Progress:
 
 Report: TypeAlias = Callable[[Progress], None]
 """Is told of progress, in the event loop; it never blocks and never raises."""
+
+Fetch: TypeAlias = Callable[[str, Report], Awaitable[None]]
+"""Returns when the files of a model, a canonical id, are there as far as that can be had; it may take hours.
+
+Raises LemonpodError. Cancelling it ends the fetching.
+"""
 
 
 class Engine(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from lemonpod.broker.ports import PortLease
 from lemonpod.contract.vocabulary import JsonValue, ProbeType
@@ -92,6 +92,9 @@ class Life:
     async def _run(self, lease: PortLease) -> None:
         begun = time.monotonic()
         instance, planner = self._instance, self._workshop.planner
+        if instance.found is None:
+            await self._unless_stopped(self._workshop.fetch(instance.model, instance.report))
+            instance.report(None)
         plan = await self._unless_stopped(planner.plan(instance.model, instance.overrides, lease.port))
         instance.learn(plan)
         if instance.found is not None and instance.found.digest != plan.digest:
@@ -117,9 +120,9 @@ class Life:
         finally:
             await finish(self._end())
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _unless_stopped(self, work: Awaitable[T]) -> T:
         """The outcome of `work`, or the cause that came first."""
-        working = asyncio.create_task(work)
+        working = asyncio.ensure_future(work)
         leaving = asyncio.create_task(self._instance.leaving.wait())
         try:
             await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,10 +18,12 @@ from lemonpod.engine.api import (
     Adoptable,
     Driver,
     EngineStats,
+    Fetch,
     InstanceState,
     InstanceStatus,
     LogLine,
     Planner,
+    Report,
     Wait,
 )
 from lemonpod.engine.cooldown import CoolDown, after_crash
@@ -57,6 +59,10 @@ _FREE: Final = (ImageNotFoundError, NameConflictError, RuntimeUnavailableError, 
 log = logging.getLogger(__name__)
 
 
+async def nothing_to_fetch(model: str, report: Report) -> None:
+    """For models whose files are there."""
+
+
 class Pool:
     """At most one engine a model. All methods belong to one event loop; none holds a lock while it waits."""
 
@@ -67,14 +73,19 @@ class Pool:
         ports: PortBroker,
         settings: EngineSettings,
         *,
+        fetch: Fetch = nothing_to_fetch,
         max_loaded: int = UNLIMITED,
         clock: Callable[[], float] = time.monotonic,
         downsize: Callable[[TcpEndpoint, str], Awaitable[None]] = ask_to_downsize,
     ) -> None:
-        """`max_loaded` is how many engines of one kind may run at the same time."""
+        """`fetch` has the files of a model there before its engine is planned.
+
+        `max_loaded` is how many engines of one kind may run at the same time.
+        """
         rules = Rules(limit=max_loaded, turn=settings.swap_turn, linger=settings.swap_linger)
         self._places = Places(rules, clock)
         self._workshop = Workshop(
+            fetch=fetch,
             planner=planner,
             drivers=drivers,
             ports=ports,

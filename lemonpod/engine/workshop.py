@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from lemonpod.broker.ports import PortBroker
-from lemonpod.engine.api import Driver, Planner
+from lemonpod.engine.api import Driver, Fetch, Planner
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.launch.plan import TcpEndpoint
 
@@ -15,6 +15,7 @@ from lemonpod.launch.plan import TcpEndpoint
 class Workshop:
     """The same for all lives of a pool."""
 
+    fetch: Fetch
     planner: Planner
     drivers: Sequence[Driver]
     ports: PortBroker

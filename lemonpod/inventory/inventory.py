@@ -42,7 +42,7 @@ from lemonpod.models.aliases import add_alias, remove_alias
 from lemonpod.models.entry import CheckpointFile, ModelEntry
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
-from lemonpod.models.remove import plan_removal, remove
+from lemonpod.models.remove import remove_files
 from lemonpod.models.write import Draft, new_entry, reset_options, save_options, unregister, write_entry
 
 P = ParamSpec("P")
@@ -138,6 +138,11 @@ class Inventory:
             await self._refreshed()
             return self.find(name)
 
+    async def current(self, name: str) -> Servable:
+        """As `find`, from what the files say now."""
+        await self._refreshed()
+        return self.find(name)
+
     def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
         """Everything wrong with manifest files, seen from this machine; reads them."""
         return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)
@@ -170,7 +175,10 @@ class Inventory:
         await self._edit(write_entry, self._registry.config_dir, draft)
 
     async def delete(self, model: str) -> None:
-        """Take a model, a canonical id, and what on the disk is its alone; raises ConfigError."""
+        """Take a model, a canonical id, and what on the disk is its alone.
+
+        Raises NotDeletableError while somebody fetches files of its repositories, and ConfigError.
+        """
         await self._edit(self._delete, model)
 
     async def add_alias(self, alias: str, target: str) -> None:
@@ -191,7 +199,7 @@ class Inventory:
     def _delete(self, model: str) -> None:
         entries = self.models.entries
         others = [entry for id_, entry in entries.items() if id_ != model]
-        remove(plan_removal(entries[model], others, self.hub), self.hub)
+        remove_files(entries[model], others, self.hub)
         unregister(self._registry.config_dir, model)
 
     async def _edit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
@@ -12,6 +13,7 @@ from typing import Final, TypeAlias
 from lemonpod.errors import CheckpointNotFoundError, ConfigError
 from lemonpod.models.checkpoint import repo_folder, split_checkpoint
 from lemonpod.models.entry import MAIN, CheckpointRef, ModelEntry, Origin
+from lemonpod.models.repo_lock import removing_from
 from lemonpod.models.variants import pick, shards
 
 _IN_CACHE: Final = frozenset({Origin.HUB, Origin.MODELSCOPE})
@@ -21,7 +23,7 @@ _Pointers: TypeAlias = dict[Path, Path | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class _Removal:
     """What goes: names in snapshots, contents that no other name leads to, and folders left with nothing."""
 
     files: tuple[Path, ...] = ()
@@ -29,7 +31,21 @@ class Removal:
     folders: tuple[Path, ...] = ()
 
 
-def plan_removal(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> Removal:
+def remove_files(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> None:
+    """Remove what of a model's files in the cache is its alone.
+
+    Raises NotDeletableError while somebody fetches some, and ConfigError where one cannot be removed.
+    """
+    with ExitStack() as held:
+        try:
+            for folder in sorted(_folders(entry)):
+                held.enter_context(removing_from(hub / folder))
+        except OSError as error:
+            raise _cannot_remove(error) from error
+        _carry_out(_plan(entry, others, hub), hub)
+
+
+def _plan(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> _Removal:
     """What of a model's files in the cache is its alone. Reads the disk.
 
     Paths of the user's own stay, and so does what another registered model would load, and every file that
@@ -54,10 +70,10 @@ def plan_removal(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> 
     files += [
         hub / ref.text for ref in _uploads(entry) if ref.text not in used and (hub / ref.text).is_file()
     ]
-    return Removal(files=tuple(files), blobs=tuple(sorted(blobs)), folders=tuple(folders))
+    return _Removal(files=tuple(files), blobs=tuple(sorted(blobs)), folders=tuple(folders))
 
 
-def remove(removal: Removal, hub: Path) -> None:
+def _carry_out(removal: _Removal, hub: Path) -> None:
     """Carry it out. Raises ConfigError where something cannot be removed."""
     try:
         for folder in removal.folders:
@@ -67,9 +83,13 @@ def remove(removal: Removal, hub: Path) -> None:
         for path in removal.files:
             _prune(path.parent, hub)
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename}: cannot be removed: {error.strerror}", hint="the model stays registered"
-        ) from error
+        raise _cannot_remove(error) from error
+
+
+def _cannot_remove(error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{error.filename}: cannot be removed: {error.strerror}", hint="the model stays registered"
+    )
 
 
 def _folders(entry: ModelEntry) -> set[str]:

@@ -51,17 +51,7 @@ async def told_by_worker(
     Raises ModelPullError, or InvalidModelError for a checkpoint that means nothing.
     """
     with tempfile.TemporaryFile() as errors:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "lemonpod.pull.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
-            env=_environment(environ),
-            limit=_LIMIT,
-            start_new_session=True,  # Ctrl-C is ours to pass on
-        )
+        process = await _started(errors, environ)
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -77,6 +67,25 @@ async def told_by_worker(
                 process.kill()
             process.stdin.close()
             await process.wait()
+
+
+async def _started(errors: IO[bytes], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "lemonpod.pull.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            env=_environment(environ),
+            limit=_LIMIT,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+    except OSError as error:
+        raise ModelPullError(
+            f"the process that fetches models cannot be started: {error.strerror}"
+        ) from error
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

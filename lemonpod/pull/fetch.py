@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,6 +20,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import WeakFileLock
 
 from lemonpod.errors import ModelPullError
+from lemonpod.models.repo_lock import fetching_into
 from lemonpod.pull.hub import Patience, opened
 from lemonpod.pull.plan import Wanted
 from lemonpod.pull.repo import RemoteFile
@@ -42,6 +44,10 @@ class Cache:
         self._locks = hub / ".locks" / folder
         self._snapshot = self._folder / "snapshots" / commit
         self._commit = commit
+
+    def held(self) -> AbstractContextManager[None]:
+        """Nobody removes the repository meanwhile."""
+        return fetching_into(self._folder)
 
     def has(self, wanted: Wanted) -> bool:
         """Whether the file is in its place."""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lemonpod.engine.failure import again
 from lemonpod.engine.tasks import cancel
@@ -22,6 +22,9 @@ _KEPT: Final = 20
 
 Planned = Callable[[], Awaitable[None]]
 """Called once it is known that the hub has everything, before the first byte of it."""
+
+Told: TypeAlias = Callable[["PullProgress"], None]
+"""Learns how far a job is, each time that there is news."""
 
 
 class JobState(StrEnum):
@@ -71,6 +74,7 @@ class Job:
         self.planned = False
         """The hub has everything."""
         self.on_plan: list[Planned] = []
+        self.on_progress: list[Told] = []
         self.waiting = 0
         self.own = False
         """It goes on without anybody who waits for it."""
@@ -98,7 +102,9 @@ class Pulls:
         self.offline = offline or environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE
         self._jobs: dict[str, Job] = {}
 
-    async def pull(self, model: str, order: Order, planned: Planned | None = None) -> Job:
+    async def pull(
+        self, model: str, order: Order, planned: Planned | None = None, *, told: Told | None = None
+    ) -> Job:
         """Return when everything is there. Raises ModelPullError, InvalidModelError.
 
         Callers at the same time share one job, which ends soon after the last of them has left. What has
@@ -106,11 +112,15 @@ class Pulls:
         """
         job = self._begun(model, order)
         job.waiting += 1
+        if told is not None:
+            job.on_progress.append(told)
         try:
             await _at_plan(job, planned)
             await asyncio.wait({job.task})
         finally:
             job.waiting -= 1
+            if told is not None:
+                job.on_progress.remove(told)
             if not job.waiting and not job.own:
                 await self.stop(job, JobState.CANCELLED)
         if job.error is not None:
@@ -195,6 +205,8 @@ class Pulls:
             async with aclosing(self._told(request)) as events:
                 async for event in events:
                     job.progress = _after(job.progress, event)
+                    for told in job.on_progress:
+                        told(job.progress)
                     if event["event"] == "plan":
                         job.planned = True
                         for planned in job.on_plan:

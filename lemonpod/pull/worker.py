@@ -6,6 +6,7 @@ stays open for as long as somebody wants the result: its end is the end of this 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,11 @@ from lemonpod.pull.plan import Wanted, wanted_files
 
 _INTERVAL: Final = 0.1
 """Between two events of progress."""
+_NOT_ALLOWED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_ANOTHER_CACHE: Final = (
+    "let the server's user write there, or move the cache with HF_HUB_CACHE or models_dir; a model that is "
+    "there completely can be loaded from a cache that cannot be written"
+)
 
 
 def main() -> None:
@@ -44,12 +51,20 @@ def main() -> None:
         _say("error", code=error.code, message=error.message, hint=error.hint)
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _say("error", code=ModelPullError.code, message=f"cannot be written: {text}", hint=None)
+        hint = _ANOTHER_CACHE if error.errno in _NOT_ALLOWED else None
+        _say("error", code=ModelPullError.code, message=f"cannot be read or written: {text}", hint=hint)
 
 
 def _pull(hub: Path, checkpoints: Mapping[str, str], *, exact: bool) -> None:
     wanted = wanted_files(checkpoints, cache(list_repo), exact=exact)
     caches = {one.listing.repo: Cache(hub, _folder(one.listing.repo), one.listing.commit) for one in wanted}
+    with ExitStack() as held:
+        for repo in caches.values():
+            held.enter_context(repo.held())
+        _complete(hub, wanted, caches)
+
+
+def _complete(hub: Path, wanted: tuple[Wanted, ...], caches: Mapping[str, Cache]) -> None:
     missing = [one for one in wanted if not caches[one.listing.repo].has(one)]
     kept = {one: caches[one.listing.repo].kept(one) for one in missing}
     total = sum(one.file.size for one in wanted)

@@ -169,6 +169,7 @@ class LemonpodServer:
             "HOME": str(self.root / "home"),
             "XDG_CONFIG_HOME": str(self.root / "xdg"),
             "HF_HOME": str(self.root / "hf"),
+            "HF_HUB_OFFLINE": "1",
             **self.more_environ,
         }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import aclosing
 
 import pytest
 
 from lemonpod.broker.ports import PortBroker
-from lemonpod.engine.api import Adoptable, InstanceState, Progress
+from lemonpod.engine.api import Adoptable, InstanceState, Progress, Report
 from lemonpod.engine.pool import Pool
-from lemonpod.errors import EngineStoppedError, NoPortError, PullError
+from lemonpod.engine.settings import EngineSettings
+from lemonpod.errors import CheckpointNotFoundError, EngineStoppedError, NoPortError, PullError
 from tests.fakes.engine import FakeDriver, FakePlanner
 from tests.waiting import until
 
+FETCHING = Progress(text="fetching m.gguf")
 PULLING = Progress(text="pulling image", done_bytes=1, total_bytes=4)
 
 
@@ -132,3 +135,44 @@ def test_a_held_port_is_leased_once(first: int) -> None:
         ports.lease_held(first)
     ports.lease_held(first).release()
     assert ports.leased == frozenset()
+
+
+async def test_files_are_fetched_before_anybody_makes_room(
+    planner: FakePlanner, driver: FakeDriver, ports: PortBroker
+) -> None:
+    """A download may take hours: the model that is loaded meanwhile stays until it is over."""
+    there = asyncio.Event()
+
+    async def fetch(model: str, report: Report) -> None:
+        if model == "b":
+            report(FETCHING)
+            await there.wait()
+
+    async with aclosing(Pool(planner, [driver], ports, EngineSettings(), fetch=fetch, max_loaded=1)) as pool:
+        await pool.load("a")
+        loading = asyncio.create_task(pool.load("b"))
+        await until(lambda: (status := pool.status("b")) is not None and status.progress == FETCHING)
+        assert [engine.plan.model for engine in driver.engines] == ["a"]
+        a = pool.status("a")
+        assert a is not None
+        assert a.state is InstanceState.READY
+        there.set()
+        await loading
+        assert pool.status("a") is None
+
+
+async def test_a_fetch_that_fails_is_told_and_may_be_tried_again_at_once(
+    planner: FakePlanner, driver: FakeDriver, ports: PortBroker
+) -> None:
+    failures = [CheckpointNotFoundError("no such file")]
+
+    async def fetch(model: str, report: Report) -> None:
+        report(FETCHING)
+        if failures:
+            raise failures.pop()
+
+    async with aclosing(Pool(planner, [driver], ports, EngineSettings(), fetch=fetch)) as pool:
+        first, second = await asyncio.gather(pool.load("m"), pool.load("m"), return_exceptions=True)
+        assert str(first) == str(second) == "no such file"
+        assert (await pool.load("m")).state is InstanceState.READY
+        assert len(driver.engines) == 1

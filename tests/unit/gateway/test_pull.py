@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from lemonpod.pull.pulls import Order, Pulls
 from tests.hub_site import HubSite
 from tests.unit.gateway.hubbed import BIG, NEW, models
 from tests.unit.gateway.test_load_stream import events, never
 from tests.unit.gateway.world import RECIPE, Starter, World
+from tests.waiting import until
 
 
 def entries(world: World) -> dict[str, Any]:
@@ -303,6 +307,22 @@ async def test_a_file_that_is_no_model_is_not_downloaded(world: World) -> None:
     link.resolve().write_bytes(b"version https://git-lfs.github.com/spec/v1")
     item = (await models(world, "?show_all=1"))["user.m"]
     assert item["downloaded"] is False
+    link.resolve().write_bytes(b"LFS!")  # as long as the model is: for a pull it is there
     reply = await world.post("/v1/load", {"model": "m"})
     assert reply.status == 500
     assert "is no GGUF file" in reply.error["message"]
+
+
+async def test_what_another_server_fetches_is_not_deleted(world: World, site: HubSite) -> None:
+    await world.post("/v1/pull", {"model": "m"})
+    site.gate = threading.Event()
+    environ = {"HF_ENDPOINT": site.url, "PATH": os.environ["PATH"]}
+    async with aclosing(Pulls(world.folder / "hub", environ)) as other:
+        await other.start("user.other", Order(checkpoints={"main": NEW["checkpoint"]}))
+        await until(lambda: (job := other.find("user.other")) and job.progress.bytes_downloaded)
+        reply = await world.post("/v1/delete", {"model": "m"})
+        assert reply.status == 422
+        assert "are being fetched at this moment (wait for that" in reply.json["error"]
+    assert list(entries(world)) == ["m"]
+    assert list(await models(world)) == ["user.m"]
+    assert (await world.post("/v1/delete", {"model": "m"})).status == 200

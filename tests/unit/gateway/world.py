@@ -28,6 +28,7 @@ from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.registry import ModelRegistry
+from lemonpod.pull.missing import MissingFiles
 from lemonpod.pull.pulls import Pulls
 from tests.factories import make_document, make_facts
 from tests.fakes.driver import Script, ScriptedDriver
@@ -151,15 +152,20 @@ class Starter:
         )
         await inventory.ready()
         first = random.randrange(10_000, 30_000)
+        # No test may reach the real hub: one that has a stand-in of it says where.
+        nowhere = {"PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"}
+        pulls = Pulls(
+            hub, nowhere if environ is None else {"PATH": os.environ["PATH"], **environ}, retry_after=0.01
+        )
         pool = Pool(
             inventory,
             drivers or [driver],
             PortBroker(first, first + 200),
             ENGINE_SETTINGS,
+            fetch=MissingFiles(inventory, pulls).fetch,
             max_loaded=max_loaded,
         )
         world = World(0, driver, pool, self.folder)
-        pulls = Pulls(hub, {"PATH": os.environ["PATH"], **(environ or {})}, retry_after=0.01)
         self._stack.push_async_callback(pulls.aclose)
         world.journal = journal or world.journal
         app = make_app(

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lemonpod.models.entry import CheckpointRef, ModelEntry, Origin
-from lemonpod.models.remove import plan_removal, remove
+from lemonpod.models.remove import remove_files
 from tests.unit.models.hub import make_repo
 
 
@@ -24,7 +24,7 @@ def model(name: str, origin: Origin = Origin.HUB, **checkpoints: str) -> ModelEn
 
 
 def deleted(entry: ModelEntry, hub: Path, *others: ModelEntry) -> None:
-    remove(plan_removal(entry, others, hub), hub)
+    remove_files(entry, others, hub)
 
 
 def names(hub: Path) -> list[str]:
