@@ -22,7 +22,8 @@ def fetching_into(repo: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
+        with suppress(OSError):  # somebody else fetches, or there is something in it
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             repo.rmdir()
         os.close(descriptor)
 
