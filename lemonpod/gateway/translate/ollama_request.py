@@ -21,7 +21,7 @@ _OF_THE_LOAD: Final = frozenset(
     }
 )
 _RENAMED: Final = {"num_predict": "max_tokens"}
-_DURATION: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h)?)+")
+_DURATION: Final = re.compile(r"[+-]?(?=\d)(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))*(?:\d+(?:\.\d*)?)?")
 _MIME_TYPES: Final = (
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),

@@ -177,6 +177,8 @@ def test_embeddings() -> None:
         ({"format": "yaml"}, "'format' must be"),
         ({"think": "hard"}, "'think' must be"),
         ({"keep_alive": "soon"}, "'keep_alive' must be"),
+        ({"keep_alive": ""}, "'keep_alive' must be"),
+        ({"keep_alive": "1" * 60 + "x"}, "'keep_alive' must be"),  # told at once, not after years
         ({"stream": "yes"}, "'stream' must be true or false"),
     ],
 )
