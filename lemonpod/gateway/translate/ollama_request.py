@@ -21,6 +21,10 @@ _OF_THE_LOAD: Final = frozenset(
     }
 )
 _RENAMED: Final = {"num_predict": "max_tokens"}
+_OURS: Final = frozenset(
+    {"messages", "model", "prompt", "response_format", "stream", "stream_options", "suffix", "tools"}
+)
+"""Not for options to say: the engine might believe them, and not what the gates have seen."""
 _DURATION: Final = re.compile(r"[+-]?(?=\d)(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))*(?:\d+(?:\.\d*)?)?")
 _MIME_TYPES: Final = (
     ("iVBORw0KGgo", "image/png"),
@@ -113,6 +117,8 @@ def _common(given: Given) -> dict[str, Any]:
     options = given.object("options")
     body: dict[str, Any] = {}
     for name, value in (options.members if options else {}).items():
+        if name in _OURS:
+            raise MalformedRequestError(f"'options.{name}' is no option: say it beside them")
         if name not in _OF_THE_LOAD and value is not None:
             body[_RENAMED.get(name, name)] = value
     limit = body.get("max_tokens")

@@ -47,8 +47,10 @@ def test_options_have_openais_names_or_are_the_engines_own() -> None:
     }
 
 
-def test_an_option_cannot_take_the_place_of_the_request() -> None:
-    assert body(CHAT | {"options": {"messages": [], "stream": True}})["messages"]
+@pytest.mark.parametrize("name", ["messages", "model", "stream"])
+def test_an_option_cannot_take_the_place_of_the_request(name: str) -> None:
+    with pytest.raises(MalformedRequestError, match=f"'options.{name}' is no option"):
+        ollama_request.chat(CHAT | {"options": {name: "x"}})
 
 
 @pytest.mark.parametrize("limit", [-1, -2])
