@@ -114,8 +114,8 @@ def _part(block: Given) -> dict[str, Any]:
         url = f"data:{source.need_text('media_type')};base64,{source.need_text('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
     if kind == "document" and form == "text":
-        title = block.text("title")
-        return {"type": "text", "text": f"{title}\n\n{source.text('data')}" if title else source.text("data")}
+        title, text = block.text("title"), source.text("data") or ""
+        return {"type": "text", "text": f"{title}\n\n{text}" if title else text}
     what = f"{kind} with a source of type {form}" if form else kind
     raise MalformedRequestError(f"'{block.place}' is of a type that is not supported: {what}")
 

@@ -101,6 +101,13 @@ def test_blocks() -> None:
     ]
 
 
+@pytest.mark.parametrize(("title", "text"), [({}, ""), ({"title": "t"}, "t\n\n")])
+def test_an_empty_document(title: dict[str, str], text: str) -> None:
+    block = {"type": "document", "source": {"type": "text"}} | title
+
+    assert body(messages=[{"role": "user", "content": [block]}])["messages"][0]["content"] == text
+
+
 def test_a_message_of_results_alone() -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
 
