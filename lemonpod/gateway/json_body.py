@@ -27,6 +27,9 @@ _SHORT: Final = 2 << 10
 BIG: Final = 1 << 20
 """Beyond this size a body is walked in small steps, which belong in a thread."""
 
+_ROOM: Final = 20
+"""How deep within others what a client gave may be written."""
+
 
 class JsonBody(NamedTuple):
     """An object's bytes, and those of its members that were asked for."""
@@ -55,11 +58,14 @@ async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
 
 
 def parsed(data: bytes) -> Mapping[str, Any]:
-    """The whole object, which `peek` lets pass, and which can be written as JSON again."""
+    """The whole object, which `peek` lets pass, and which can be written as JSON again, within others too."""
     peek(data, ())
     try:
         values: Mapping[str, Any] = json.loads(data)
-        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+        within: Any = values
+        for _ in range(_ROOM):
+            within = [within]
+        json.dumps(within, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
         # Integers of thousands of digits, numbers beyond all floats, half a character.
         raise _invalid(str(error)) from error
