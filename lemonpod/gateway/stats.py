@@ -119,4 +119,4 @@ def _count(value: object) -> int | None:
     if type(value) is int and 0 <= value < _MANY:
         return value
     number = None if value is None else _number(value)
-    return None if number is None else int(number)
+    return None if number is None or number >= _MANY else int(number)
