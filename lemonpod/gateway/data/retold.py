@@ -20,6 +20,7 @@ from lemonpod.gateway.data.way import Turn, Way
 from lemonpod.gateway.engine_errors import engine_envelope
 from lemonpod.gateway.errors import Answer, answer_to
 from lemonpod.gateway.json_body import BIG
+from lemonpod.gateway.translate.answer import written
 from lemonpod.gateway.translate.question import Document, Stream, Took, Whole
 from lemonpod.launch.scrub import scrub
 
@@ -96,7 +97,7 @@ class _Whole(Kept):
         document = _object(body)
         if document is None:
             raise UpstreamError(f"{self._turn.plan.recipe} answered with what is no JSON object")
-        return json.dumps(self._tell(document, self._retelling.took(None))).encode()
+        return written(self._tell(document, self._retelling.took(None))).encode()
 
     def _answer(self, body: bytes, told: bytes) -> None:
         turn = self._turn

@@ -52,6 +52,14 @@ def piece_of(document: Document) -> Piece:
     )
 
 
+def written(members: Document) -> str:
+    """An answer as JSON for the client; raises UpstreamError where the engine said what JSON cannot."""
+    try:
+        return json.dumps(members, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise UpstreamError(f"the engine's answer cannot be told in JSON: {error}") from error
+
+
 def usage_in(document: Document) -> Usage:
     """What the answer used, as far as it tells."""
     return usage_of(document.get("usage"), document.get("timings"))
@@ -97,7 +105,7 @@ def _tool_parts(calls: Iterable[object]) -> Iterable[ToolPart]:
             index if isinstance(index, int) else position,
             _text(call.get("id")),
             _text(function.get("name")),
-            json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments),
+            written(arguments) if isinstance(arguments, dict) else _text(arguments),
         )
 
 

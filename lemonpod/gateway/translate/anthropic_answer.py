@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lemonpod.errors import UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Usage
-from lemonpod.gateway.translate.answer import Piece, ToolPart, calls_of, piece_of, usage_in
+from lemonpod.gateway.translate.answer import Piece, ToolPart, calls_of, piece_of, usage_in, written
 from lemonpod.gateway.translate.question import Document, Took, Whole
 
 _STOP_REASONS: Final = {
@@ -200,7 +200,7 @@ def _usage(usage: Usage) -> dict[str, int]:
 
 
 def _event(kind: str, **members: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **members})}\n\n".encode()
+    return f"event: {kind}\ndata: {written({'type': kind, **members})}\n\n".encode()
 
 
 def _new_id(prefix: str) -> str:

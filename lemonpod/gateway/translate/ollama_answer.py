@@ -9,10 +9,12 @@ from typing import Any, Final, TypeAlias
 
 from lemonpod.errors import UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Usage
-from lemonpod.gateway.translate.answer import Piece, ToolPart, calls_of, piece_of, usage_in
+from lemonpod.gateway.translate.answer import Piece, ToolPart, calls_of, piece_of, usage_in, written
 from lemonpod.gateway.translate.question import Document, Took, Whole
 
 _NANOSECONDS: Final = 1_000_000_000
+_FOREVER: Final = 9e9
+"""Seconds; Ollama's clients count nanoseconds with 64 bits, and engines may tell of any number."""
 
 
 Form: TypeAlias = Callable[[Piece, list[dict[str, Any]]], dict[str, Any]]
@@ -130,9 +132,12 @@ def as_text(members: Document) -> str:
 def _vectors(document: Document) -> list[list[float]]:
     data = document.get("data")
     try:
-        return [item["embedding"] for item in sorted(data or [], key=lambda item: item.get("index", 0))]
+        vectors = [item["embedding"] for item in sorted(data or [], key=lambda item: item.get("index", 0))]
     except (AttributeError, KeyError, TypeError):
-        raise UpstreamError("the engine's answer holds no embeddings") from None
+        vectors = [None]
+    if not all(isinstance(vector, list) for vector in vectors):
+        raise UpstreamError("the engine's answer holds no embeddings")
+    return vectors
 
 
 def _calls(parts: Iterable[ToolPart], finish: str | None) -> list[dict[str, Any]]:
@@ -167,8 +172,8 @@ def _head(model: str) -> dict[str, Any]:
 
 
 def _line(members: Document) -> bytes:
-    return json.dumps(members).encode() + b"\n"
+    return written(members).encode() + b"\n"
 
 
 def _nanoseconds(seconds: float) -> int:
-    return int(seconds * _NANOSECONDS)
+    return int(min(seconds, _FOREVER) * _NANOSECONDS)
