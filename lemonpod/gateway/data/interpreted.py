@@ -124,7 +124,7 @@ class Interpreted(Exchange):
         self._tell, self._unload = call.tell, question.unload
         self._target = _TARGETS[call.capability]
         self._route = self._target.route
-        self._said = _body(question.model, call.body)
+        self._said = openai_body(question.model, call.body)
         return self._said
 
     def _for_engine(self, target: Target, intake: Intake) -> tuple[bytes, bytes | Upload]:
@@ -146,7 +146,7 @@ class Interpreted(Exchange):
         await self._relay.unload(self.plan.model)
 
 
-def _body(model: str, members: Document) -> JsonBody:
+def openai_body(model: str, members: Document) -> JsonBody:
     """The engine's request, with the model's name where it is found again."""
     name, rest = json.dumps(model).encode(), json.dumps(members).encode()
     data = b"%b%b, %b" % (_BEFORE_MODEL, name, rest[1:])
