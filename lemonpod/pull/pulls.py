@@ -83,6 +83,11 @@ class Job:
     def running(self) -> bool:
         return not self.task.done()
 
+    @property
+    def goes_on(self) -> bool:
+        """It runs, and is not being ended."""
+        return self.running and self.state is JobState.DOWNLOADING
+
 
 class Pulls:
     """All jobs. For one event loop."""
@@ -179,11 +184,11 @@ class Pulls:
     def _begun(self, model: str, order: Order) -> Job:
         """The job that runs already, or a new one."""
         old = self._jobs.pop(model, None)
-        if old is not None and old.running and old.order.checkpoints == order.checkpoints:
+        if old is not None and old.goes_on and old.order.checkpoints == order.checkpoints:
             self._jobs[model] = old
             return old
         self.check_online()
-        if old is not None and old.running:
+        if old is not None and old.goes_on:
             old.state = JobState.CANCELLED
             old.task.cancel()
         job = self._jobs[model] = Job(model, order)

@@ -151,6 +151,28 @@ async def test_who_leaves_stops_the_pull_and_the_next_goes_on(
     assert found(hub, MAIN) == {"main": BIG}
 
 
+async def test_who_comes_while_a_pull_ends_begins_another(
+    puller: Puller, site: HubSite, hub: Path
+) -> None:
+    site.gate = threading.Event()
+    pulls = puller()
+    leaving = asyncio.create_task(pulls.pull(NAME, MAIN))
+    await until(lambda: (job := pulls.find(NAME)) and job.progress.bytes_downloaded)
+    (old,) = pulls.jobs()
+    leaving.cancel()
+    while old.state is JobState.DOWNLOADING:
+        await asyncio.sleep(0)
+    assert old.running
+    site.gate.set()
+
+    job = await pulls.pull(NAME, MAIN)
+
+    assert (job.state, old.state) == (JobState.COMPLETED, JobState.CANCELLED)
+    assert pulls.jobs() == (job,)
+    assert found(hub, MAIN) == {"main": BIG}
+    await asyncio.wait({leaving})
+
+
 async def test_two_pulls_of_one_file_download_it_once(puller: Puller, site: HubSite, hub: Path) -> None:
     """By two models, so by two processes; and by two servers."""
     site.gate = threading.Event()
