@@ -194,11 +194,11 @@ class Relay:
             pass
 
     async def unload(self, asked: str) -> None:
-        """End the model's engine, if it has one that nobody uses now."""
+        """End the model's engine, if it has one that nobody uses now, or waits for."""
         await self.inventory.ready()
         model = (await self.inventory.lookup(asked)).entry.id
         status = self.pool.status(model)
-        if status is not None and not status.in_flight:
+        if status is not None and not (status.in_flight or status.waiting):
             with suppress(ModelNotLoadedError):
                 await self.pool.unload(model)
 

@@ -11,6 +11,7 @@ import pytest
 
 from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
+from tests.fakes.engine import FakeDriver
 from tests.unit.gateway.test_gates import MODEL
 from tests.unit.gateway.wire import as_chunk, chunked, ok
 from tests.unit.gateway.world import Starter, World
@@ -136,6 +137,19 @@ async def test_unloaded_behind_the_answer_but_not_under_another(start: Starter) 
     await world.post("/api/chat", request)
 
     await world.until(lambda: world.driver.engines[0].stopped)
+
+
+async def test_a_model_that_others_wait_for_is_not_unloaded(start: Starter) -> None:
+    driver = FakeDriver()
+    driver.habits.answers = False
+    world = await start(answer, drivers=[driver])
+    loading = asyncio.create_task(world.post("/v1/load", {"model_name": "m"}))
+    await world.until(lambda: bool(driver.running))
+
+    assert (await world.post("/api/generate", {"model": "m", "keep_alive": 0})).status == 200
+    driver.habits.answers = True
+
+    assert (await loading).status == 200
 
 
 async def test_a_compressed_body(start: Starter) -> None:
