@@ -136,6 +136,7 @@ class _Stream(Streamed):
                     continue
                 document = _object(payload)
                 if name == b"error" or document is None or document.get("error"):
+                    self._send_all(told)
                     self._fail(payload)
                     return
                 told.append(self._tell.event(document))
@@ -219,7 +220,7 @@ def _read(text: bytes) -> tuple[bytes, bytes] | None:
             return b"error", value
         elif field == b"data":
             data.append(value)
-    return (name, b"\n".join(data)) if data else None
+    return (name, b"\n".join(data)) if any(data) else None
 
 
 def _object(text: bytes) -> Document | None:

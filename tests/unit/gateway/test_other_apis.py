@@ -97,6 +97,24 @@ async def test_a_streams_end_tells_what_it_used(start: Starter) -> None:
     assert (record["output_tokens"], record["ending"]) == (1, "complete")
 
 
+async def test_what_came_before_an_error_is_told(start: Starter) -> None:
+    world = await start(streaming(WORD + b'data: {"error": {"message": "boom"}}\n\n'))
+
+    reply = await world.post("/api/chat", OLLAMA)
+
+    word, mistake = [json.loads(line) for line in reply.body.splitlines()]
+    assert word["message"]["content"] == "hi"
+    assert mistake == {"error": "boom"}
+
+
+async def test_an_event_of_nothing_is_none(start: Starter) -> None:
+    world = await start(streaming(b"data:\n\n", WORD, b"data: \n\n" + DONE))
+
+    reply = await world.post("/api/chat", OLLAMA)
+
+    assert [json.loads(line)["done"] for line in reply.body.splitlines()] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("capabilities", "target"),
     [(["chat_completion", "completion"], "/v1/chat/completions"), (["completion"], "/v1/completions")],
