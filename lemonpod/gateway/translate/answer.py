@@ -67,13 +67,27 @@ def usage_in(document: Document) -> Usage:
 
 def _joined(parts: Iterable[ToolPart]) -> list[ToolPart]:
     """The calls that these fragments make, in the order in which they began."""
-    calls: dict[int, ToolPart] = {}
+    calls: list[ToolPart] = []
+    latest: dict[int, int] = {}
     for part in parts:
-        old = calls.get(part.number, ToolPart(part.number, "", "", ""))
-        calls[part.number] = ToolPart(
-            part.number, old.id or part.id, old.name or part.name, old.arguments + part.arguments
-        )
-    return list(calls.values())
+        at = latest.get(part.number)
+        if at is None or is_another(part, calls[at]):
+            latest[part.number] = len(calls)
+            calls.append(part)
+        else:
+            old = calls[at]
+            calls[at] = ToolPart(
+                part.number, old.id or part.id, old.name or part.name, old.arguments + part.arguments
+            )
+    return calls
+
+
+def is_another(part: ToolPart, call: ToolPart) -> bool:
+    """Whether it begins another call of the same number: engines that tell calls whole may not count them.
+
+    An id alone says nothing, since some give each fragment one of its own.
+    """
+    return bool(part.name and part.id and call.id and part.id != call.id)
 
 
 def calls_of(parts: Iterable[ToolPart], finish: str | None) -> list[tuple[ToolPart, dict[str, Any]]]:

@@ -9,7 +9,15 @@ from typing import Any, Final
 
 from lemonpod.errors import UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Usage
-from lemonpod.gateway.translate.answer import Piece, ToolPart, calls_of, piece_of, usage_in, written
+from lemonpod.gateway.translate.answer import (
+    Piece,
+    ToolPart,
+    calls_of,
+    is_another,
+    piece_of,
+    usage_in,
+    written,
+)
 from lemonpod.gateway.translate.question import Document, Took, Whole
 
 _STOP_REASONS: Final = {
@@ -79,7 +87,8 @@ class AnthropicStream:
         self._blocks = 0
         self._open: tuple[str, int] | None = None
         """The kind of the block that is open, and which tool call it is."""
-        self._calls: set[int] = set()
+        self._calls: dict[int, ToolPart] = {}
+        """How the latest call of each number began."""
         self._finish: str | None = None
         self._stopped_by: str | None = None
         self._usage = UNKNOWN
@@ -141,11 +150,13 @@ class AnthropicStream:
         )
 
     def _tool(self, part: ToolPart) -> bytes:
-        if self._open != ("tool_use", part.number) and part.number in self._calls:
+        known, told = self._calls.get(part.number), b""
+        if known is None or is_another(part, known):
+            self._calls[part.number] = part
+            call = {"id": part.id or _new_id("toolu"), "name": part.name, "input": {}}
+            told = self._close() + self._block("tool_use", call, part.number)
+        elif self._open != ("tool_use", part.number):
             raise UpstreamError("the engine tells of two tool calls at the same time")
-        self._calls.add(part.number)
-        call = {"id": part.id or _new_id("toolu"), "name": part.name, "input": {}}
-        told = self._block("tool_use", call, part.number)
         if part.arguments:
             told += self._delta({"type": "input_json_delta", "partial_json": part.arguments})
         return told

@@ -295,6 +295,16 @@ def test_a_ping_only_behind_the_start() -> None:
     assert events(stream.ping) == [("ping", {"type": "ping"})]
 
 
+def test_calls_that_engines_tell_whole_and_do_not_number() -> None:
+    stream = AnthropicStream("m", [])
+    told = b""
+    for name in "fg":
+        told += stream.event(delta(tool_calls=[call_part(0, "{}", id=name, function={"name": name})]))
+
+    starts = [event["content_block"] for kind, event in events(told) if kind == "content_block_start"]
+    assert [(block["id"], block["name"]) for block in starts] == [("f", "f"), ("g", "g")]
+
+
 def test_two_calls_at_once_cannot_be_told() -> None:
     stream = AnthropicStream("m", [])
     for index in (0, 1):

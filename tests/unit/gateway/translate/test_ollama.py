@@ -261,6 +261,18 @@ def test_a_stream_with_a_call_in_fragments() -> None:
     assert last["eval_duration"] == 1_500_000_000
 
 
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_calls_that_engines_tell_whole_and_do_not_number(index: dict[str, int]) -> None:
+    stream = OllamaStream("m", in_chat)
+    for name in "fg":
+        call = {"id": f"call-{name}", "function": {"name": name, "arguments": "{}"}}
+        stream.event(event({"tool_calls": [index | call]}))
+
+    calls, _ = lines(stream.end(TOOK))
+
+    assert [call["function"]["name"] for call in calls["message"]["tool_calls"]] == ["f", "g"]
+
+
 def test_a_call_that_was_cut_off_is_none() -> None:
     call = {"function": {"name": "pick", "arguments": '{"ripe"'}}
 
