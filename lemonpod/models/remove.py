@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from lemonpod.errors import CheckpointNotFoundError, ConfigError
-from lemonpod.models.checkpoint import repo_folder, split_checkpoint
+from lemonpod.models.checkpoint import check_syntax, repo_folder, split_checkpoint
 from lemonpod.models.entry import MAIN, CheckpointRef, ModelEntry, Origin
 from lemonpod.models.repo_lock import removing_from
 from lemonpod.models.variants import pick, shards
@@ -60,7 +60,8 @@ def _plan(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> _Remova
         pointers = _pointers(repo)
         own = _meant(entry, folder, hub) - {name for other in others for name in _meant(other, folder, hub)}
         gone = {path for path in pointers if _name(path, repo) in own}
-        if gone == pointers.keys() and not any(folder in _folders(other) for other in others):
+        is_whole = gone == pointers.keys() and not repo.is_symlink()  # a link may lead to more
+        if is_whole and not any(folder in _folders(other) for other in others):
             folders += [path for path in (repo, hub / ".locks" / folder) if path.is_dir()]
             continue
         left = {blob for path, blob in pointers.items() if path not in gone}
@@ -98,7 +99,12 @@ def _folders(entry: ModelEntry) -> set[str]:
 
 
 def _uploads(entry: ModelEntry) -> Iterator[CheckpointRef]:
-    return (ref for ref in entry.checkpoints.values() if ref.origin is Origin.LOCAL_UPLOAD)
+    """Those that lead to a file in the cache."""
+    for ref in entry.checkpoints.values():
+        if ref.origin is Origin.LOCAL_UPLOAD:
+            with suppress(ConfigError):
+                check_syntax(ref)
+                yield ref
 
 
 def _meant(entry: ModelEntry, folder: str, hub: Path) -> set[PurePosixPath]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
+
 from lemonpod.models.entry import CheckpointRef, ModelEntry, Origin
 from lemonpod.models.remove import remove_files
 from tests.unit.models.hub import make_repo
@@ -120,3 +122,27 @@ def test_an_upload_goes_unless_another_model_has_it(tmp_path: Path) -> None:
 
 def test_what_never_came_is_nothing_to_remove(tmp_path: Path) -> None:
     deleted(model("a", main="org/repo:Q4", draft="../x"), tmp_path)
+
+
+@pytest.mark.parametrize("text", ["../mine.gguf", "a/../../mine.gguf", "./../mine.gguf"])
+def test_an_upload_that_leads_out_of_the_cache_stays(tmp_path: Path, text: str) -> None:
+    hub, mine = tmp_path / "hub", tmp_path / "mine.gguf"
+    (hub / "a").mkdir(parents=True)
+    mine.write_bytes(b"GGUF")
+
+    deleted(model("a", Origin.LOCAL_UPLOAD, main=text), hub)
+
+    assert mine.exists()
+
+
+def test_a_repository_that_is_a_link_gives_up_its_files(tmp_path: Path) -> None:
+    hub, elsewhere = tmp_path / "hub", tmp_path / "elsewhere"
+    make_repo(hub, "m-Q4.gguf")
+    repo = hub / "models--org--repo"
+    repo.rename(elsewhere)
+    repo.symlink_to(elsewhere)
+
+    deleted(model("a", main="org/repo:Q4"), hub)
+
+    assert names(hub) == []
+    assert not list(elsewhere.glob("blobs/*"))

@@ -151,9 +151,7 @@ async def test_who_leaves_stops_the_pull_and_the_next_goes_on(
     assert found(hub, MAIN) == {"main": BIG}
 
 
-async def test_who_comes_while_a_pull_ends_begins_another(
-    puller: Puller, site: HubSite, hub: Path
-) -> None:
+async def test_who_comes_while_a_pull_ends_begins_another(puller: Puller, site: HubSite, hub: Path) -> None:
     site.gate = threading.Event()
     pulls = puller()
     leaving = asyncio.create_task(pulls.pull(NAME, MAIN))
