@@ -29,6 +29,7 @@ from lemonpod.errors import (
     LemonpodError,
     ModelPullError,
 )
+from lemonpod.models.parse import has_control
 from lemonpod.pull.repo import Listing, RemoteFile
 
 TRIES: Final = 5
@@ -153,7 +154,8 @@ def _patiently(ask: Callable[[], T]) -> T:
 def _checked(listing: Listing) -> Listing:
     """Its names become paths of ours: none may lead out of the cache, whoever answered."""
     parts = [part for path in listing.paths for part in path.split("/")]
-    if not _COMMIT.fullmatch(listing.commit) or any("\\" in p or p in {"", ".", ".."} for p in parts):
+    is_odd = any("\\" in part or has_control(part) or part in {"", ".", ".."} for part in parts)
+    if is_odd or not _COMMIT.fullmatch(listing.commit):
         raise ModelPullError(f"the hub's answer for '{listing.repo}' is none")
     if not all(_ETAG.fullmatch(file.etag) for file in listing.files):
         raise ModelPullError(f"the hub's answer for '{listing.repo}' lacks hashes of its files")
