@@ -104,7 +104,10 @@ class _Viewer:
 
     def _authenticate(self, asked: dict[str, Any]) -> None:
         given = asked.get("token") or asked.get("api_key") or ""
-        key = str(given).encode("utf-8", "surrogateescape")
+        try:
+            key = str(given).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # half a character, which is in no key
+            key = b""
         if not may_use(_BEARER + key.removeprefix(_BEARER), self._settings):
             raise UnauthorizedError("Invalid API key")
         self._may_view = True

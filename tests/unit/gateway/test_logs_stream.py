@@ -103,6 +103,7 @@ async def test_who_comes_again_gets_the_rest(start: Starter) -> None:
         ('{"type":"logs.subscribe","after_seq":true}', "'after_seq' must be the number of a line"),
         ('{"type":"logs.subscribe","after_seq":-1}', "'after_seq' must be the number of a line"),
         ('{"type":"auth","token":"x"}', "Invalid API key"),
+        ('{"type":"auth","token":"\\ud800"}', "Invalid API key"),
     ],
 )
 async def test_what_cannot_be_done_is_told(start: Starter, asked: str, told: str) -> None:
