@@ -26,6 +26,8 @@ _BATCH: Final = 100
 """Lines that are read at once; then others have their turn."""
 _LEAVE: Final = 1.0
 """How long a viewer may take to say goodbye too."""
+_PROOF: Final = 10.0
+"""How long one without a key may take to send it."""
 _SNAPSHOT: Final = '{"type": "logs.snapshot", "entries": [%s]}'
 _BEARER: Final = b"Bearer "
 
@@ -65,6 +67,8 @@ async def dismiss_viewers(app: web.Application) -> None:
 
 
 class _Viewer:
+    _patience: asyncio.Timeout
+
     def __init__(
         self, socket: web.WebSocketResponse, journal: Journal, settings: GatewaySettings, *, may_view: bool
     ) -> None:
@@ -77,10 +81,13 @@ class _Viewer:
     async def listen(self) -> None:
         """Do what the viewer asks for until it leaves."""
         try:
-            async for message in self._socket:
-                if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    with suppress(ConnectionError):
-                        await self._obey(message.data)
+            async with asyncio.timeout(None if self._may_view else _PROOF) as self._patience:
+                async for message in self._socket:
+                    if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                        with suppress(ConnectionError):
+                            await self._obey(message.data)
+        except TimeoutError:
+            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=b"no key has come")
         finally:
             await self._stop()
 
@@ -111,6 +118,7 @@ class _Viewer:
         if not may_use(_BEARER + key.removeprefix(_BEARER), self._settings):
             raise UnauthorizedError("Invalid API key")
         self._may_view = True
+        self._patience.reschedule(None)
 
     async def _show(self, after: int) -> None:
         """Send the lines behind `after`, first those that are there in one message."""

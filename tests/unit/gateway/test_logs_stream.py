@@ -146,6 +146,16 @@ async def test_each_way_to_carry_a_key(start: Starter, key: str, way: str) -> No
     assert lines_of(await ask(client, type="logs.subscribe")) == []
 
 
+async def test_who_sends_no_key_has_to_leave(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await start(echo, settings=KEYED)
+    monkeypatch.setattr("lemonpod.gateway.logs_stream._PROOF", 0.5)
+    stranger, user = await dial(world, LOGS), await dial(world, LOGS)
+    assert await ask(user, type="auth", token="sk") == {"type": "auth.ok"}
+
+    assert await ending(stranger) == (1008, "no key has come")
+    assert lines_of(await ask(user, type="logs.subscribe")) == []
+
+
 @pytest.mark.parametrize("options", [
     {"headers": {"Authorization": "Bearer other"}},
     {"protocols": ["openai-insecure-api-key.other"]},
