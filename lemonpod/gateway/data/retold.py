@@ -129,7 +129,7 @@ class _Stream(Streamed):
 
     def piece(self, data: bytes) -> None:
         self._meter.feed(data, self._turn.client.clock.exact())
-        told = []
+        told: list[bytes] = []
         try:
             for name, payload in self._events.feed(data):
                 if payload == _DONE:
