@@ -53,5 +53,5 @@ def test_the_command_fetches_the_model(server: LemonpodServer, site: HubSite) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "fetching user.far" in done.stderr
+    assert done.stdout.startswith("user.far is ready")
     assert len(site.contents()) == 1

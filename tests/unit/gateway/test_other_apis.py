@@ -375,7 +375,6 @@ async def test_no_json_where_some_was_asked_for(start: Starter) -> None:
     world = await start(script)
 
     reply = await world.post("/v1/messages", ANTHROPIC)
-
     assert reply.json == anthropic("api_error", "test-engine answered with what is no JSON object")
 
 
@@ -387,10 +386,8 @@ async def test_silence_in_a_message_is_filled(start: Starter) -> None:
         await connection.send(as_chunk(DONE) + b"0\r\n\r\n")
 
     world = await start(script, settings=GatewaySettings(heartbeat=0.05))
-
     messages = await world.post("/v1/messages", ANTHROPIC | {"stream": True})
     ollama = await world.post("/api/chat", OLLAMA)
-
     assert b"event: ping\n" in messages.body
     assert len(ollama.body.splitlines()) == 2
 
@@ -398,8 +395,6 @@ async def test_silence_in_a_message_is_filled(start: Starter) -> None:
 async def test_an_old_client_reads_up_to_the_end(start: Starter) -> None:
     world = await start(streaming(WORD, DONE))
     body = json.dumps(OLLAMA)
-
     reply = await world.raw(f"POST /api/chat HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-
     assert reply.value("Transfer-Encoding") is None
     assert json.loads(reply.body.splitlines()[-1])["done"]

@@ -132,7 +132,9 @@ def test_a_command_line_that_the_program_would_refuse_hides_its_image() -> None:
     (use,) = uses(podman("--gpu", "x:1"))
 
     assert use == ImageUse(
-        path=("platforms", "linux", "rocm", "args", 1), image=None, problem="podman run: unknown flag '--gpu'"
+        path=("platforms", "linux", "rocm", "args", 1),
+        image=None,
+        problem="podman run: unknown flag '--gpu' (did you mean '--gpus'?)",
     )
 
 
