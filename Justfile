@@ -43,10 +43,10 @@ bench *args:
 bench-only name *args:
     python -m tests.bench.{{ name }} {{ args }}
 
-# The plot of the documentation, from a whole run: nothing else should use the machine meanwhile.
+# The plot of the documentation, without LiteLLM: nothing else should use the machine meanwhile.
 bench-plot:
-    python -m tests.bench
-    cp build/bench/bench.svg docs/benchmarks.svg
+    python -m tests.bench.relay --peers nginx,aiohttp,llama-swap,lemonpod --rounds 2
+    cp build/bench/relay.svg docs/benchmarks.svg
 
 # The container engines that tests use, by hand: install, up, down, status, env.
 lab *args:
