@@ -39,12 +39,14 @@ from lemonpod.launch.variant import base_of, command_of_variant
 
 # How a plan came to be, which two equal engines may differ in.
 _EXPLANATION: Final = frozenset({"digest", "notes", "overrides", "selection", "values"})
+_ANY_PORT: Final = 1
+"""Stands for whichever is leased, where plans are compared; 0 could not be published."""
 
 
 def resolve(request: LaunchRequest) -> LaunchPlan:
     """The plan for one launch; raises LaunchError or TokenError that name the recipe and the place."""
     plan = _plan(request)
-    portless = describe(_plan(replace(request, port=0)))
+    portless = describe(_plan(replace(request, port=_ANY_PORT)))
     identity = {name: value for name, value in portless.items() if name not in _EXPLANATION}
     identity["options"] = {
         name: value for name, value in plan.options.items() if name not in RESIDENCY_OPTIONS

@@ -38,6 +38,14 @@ def test_a_container_is_asked_for_over_the_api(program: str) -> None:
     json.dumps(describe(plan))
 
 
+@pytest.mark.parametrize("program", ["podman", "docker"])
+@pytest.mark.parametrize("publish", ["{port}:8080", "127.0.0.1:{port}:8080/tcp"])
+def test_the_leased_port_can_be_published(program: str, publish: str) -> None:
+    plan = plan_of(program, "run", "-p", publish, "image")
+    assert isinstance(plan.spec, ContainerLaunch)
+    assert [(port.host_port, port.container_port) for port in plan.spec.container.ports] == [(8001, 8080)]
+
+
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
