@@ -31,6 +31,10 @@ lint:
 test *args:
     pytest {{ args }}
 
+# The fuzz tests with other inputs each time, and more of them.
+nightly *args:
+    FUZZ_STREAMS=100000 SLOT_SEQUENCES=10000 pytest tests/fuzz --hypothesis-profile=random --timeout=3600 {{ args }}
+
 # Everything that CI runs.
 check:
     tests/run

@@ -53,7 +53,11 @@ def gpus(
     ours = [one for one in functions if is_gpu(one) and one.driver in (DRIVER, NOUVEAU)]
     told = {one.address: _information(tree, one.address) for one in ours if one.driver == DRIVER}
     # Where a container hides /sys, the driver may still name its GPUs, though not what they are.
-    hidden = [name for name in tree.names(f"{_PROC}/gpus") if address_of(name) and name not in told]
+    hidden = [
+        name
+        for name in tree.names(f"{_PROC}/gpus")
+        if address_of(name) and name not in told and tree.real(f"{_PROC}/gpus/{name}") is not None
+    ]
     told |= {address: _information(tree, address) for address in hidden}
     taken = {f"/dev/nvidia{one.index}" for one in told.values() if one.index is not None}
     found = []

@@ -142,6 +142,16 @@ def test_what_no_mode_says_is_said_beside_it() -> None:
     assert "rocm" in facts.accelerators
 
 
+def test_a_gpu_of_which_only_its_folder_is_there() -> None:
+    """Where a container hides /sys and what the driver's folder holds leads elsewhere."""
+    value = machine("arc-a770-i915")
+    value["links"]["/proc/driver/nvidia/gpus/0000:01:00.0/power"] = "/etc/group"
+    facts = detect(document(value))
+    assert "0000:01:00.0" in [gpu.pci_address for gpu in facts.gpus]
+
+    assert without_serials(detect(document(capture(value)))) == without_serials(facts)
+
+
 def test_this_machine(tmp_path: Path) -> None:
     copy = tmp_path / "capture.json"
     result = CliRunner().invoke(app, ["host", "--capture", str(copy)])
