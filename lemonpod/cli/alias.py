@@ -22,7 +22,10 @@ def add(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Let a name stand for a model; one that there is changes what it stands for."""
+    """Let a name stand for a model.
+
+    A name that there is changes what it stands for.
+    """
     from lemonpod.cli.client import Client
 
     Client(host, port, api_key).post(

@@ -35,7 +35,10 @@ def backends(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the recipes of this machine, built-in ones too where there is a program; or install one."""
+    """List the recipes of this machine, or install one.
+
+    Built-in ones are listed too where there is a program for them.
+    """
     if context.invoked_subcommand is not None:
         if everything or as_json or cache_dir or config_dir:
             raise typer.BadParameter(f"options go behind {context.invoked_subcommand}")

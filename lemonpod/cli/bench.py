@@ -33,7 +33,7 @@ def bench(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Time a model's answers through the server and straight from its engine.
+    """Time answers through the server and straight from the engine.
 
     What the server adds is best seen in answers of one token, where the engine has least to do.
     """

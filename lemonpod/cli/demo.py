@@ -10,7 +10,10 @@ import typer
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server running afterwards.")] = False,
 ) -> None:
-    """Run the whole path once with a real llama.cpp on this CPU and a small real model."""
+    """Run the whole path once, with a real llama.cpp and model.
+
+    Needs no GPU and no manifest; it ends what it started.
+    """
     import os
 
     from lemonpod.demo.run import run_demo

@@ -38,9 +38,10 @@ def install_external(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Download and verify the executable of a `variant_of` recipe. Shows first where it comes from.
+    """Download and verify a variant's executable.
 
-    Needs no server. A download that breaks off goes on where it was when the command is run again.
+    The recipe is a `variant_of` one. Shows first where the executable comes from. Needs no server.
+    A download that breaks off goes on where it was when the command is run again.
     """
     from lemonpod.host.user import this_user
     from lemonpod.install.choice import choose
@@ -74,7 +75,10 @@ def install_external(
 def uninstall_external(
     recipe: _Recipe, yes: _Yes = False, cache_dir: CacheDir = None, config_dir: ConfigDir = None
 ) -> None:
-    """Remove a recipe's manifest and what was installed of it; one of the system is left to its packages."""
+    """Remove a manifest and what was installed.
+
+    A recipe of the system is left to its packages.
+    """
     from lemonpod.install.disclosure import removal_lines
     from lemonpod.install.uninstalling import check_removable, uninstall
 

@@ -40,7 +40,10 @@ def show_host(
         ),
     ] = None,
 ) -> None:
-    """Show what this machine computes on, the accelerators that follow in their order, and why."""
+    """Show what this machine computes on.
+
+    And the accelerators that follow from it, in their order, and why.
+    """
     from lemonpod.host.capture import Recorder, captured
     from lemonpod.host.detect import detect
     from lemonpod.host.document import open_tree
@@ -198,9 +201,9 @@ def doctor(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Examine folders, manifests, models, container engines and the server, and say what to do.
+    """Find what is wrong with this set-up, and say what to do.
 
-    Exits 1 on any finding.
+    Looks at folders, manifests, models, container engines and the server. Exits 1 on any finding.
     """
     from lemonpod.cli.examine import examine
 

@@ -28,7 +28,10 @@ def validate(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Report everything wrong with manifests, also what would only fail at load. Exits 1 on any finding."""
+    """Report everything wrong with manifests.
+
+    Also what would only fail at load. Exits 1 on any finding.
+    """
     inventory = local.inventory(cache_dir, config_dir)
     reports = inventory.validate(list(manifest_files(files, parameter="FILES")))
     if as_json:
@@ -72,7 +75,10 @@ def plan(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Print what a load would start, and where each value came from, without starting anything."""
+    """Print what a load would start, without starting anything.
+
+    And where each value came from.
+    """
     from lemonpod.launch.plan import ContainerLaunch, describe, shell_line
 
     made = local.inventory(cache_dir, config_dir).plan_now(
@@ -122,7 +128,10 @@ def argv(
         typer.Option("--format", help="The spec, the body for the API of one, or a line to paste."),
     ] = ContainerFormat.SPEC,
 ) -> None:
-    """Print the container that a command line of podman or docker asks for, without running anything."""
+    """Print what a podman or docker command line asks for.
+
+    Nothing is run.
+    """
     from lemonpod.inventory.caller import this_caller
     from lemonpod.launch.argv.run import container_spec
     from lemonpod.launch.argv.split import join, split

@@ -48,7 +48,10 @@ def register(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Register a model in user_models.json; a running server sees it within two seconds."""
+    """Register a model in user_models.json.
+
+    A running server sees it within two seconds.
+    """
     from lemonpod.contract.vocabulary import ModelManagement
     from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
     from lemonpod.models import write
@@ -134,7 +137,7 @@ def list_models(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the registered models, and what keeps one from being loaded."""
+    """List the registered models, and what keeps them from loading."""
     inventory = local.inventory(cache_dir, config_dir)
     rows: list[dict[str, Any]] = []
     for servable in inventory.servables():

@@ -33,7 +33,7 @@ class _Pin(TyperGroup):
 
 app = typer.Typer(
     cls=_Pin,
-    help="Pin container images by digest, and keep the pins true; `pin MODEL` keeps a model loaded.",
+    help="Pin images by digest, or (`pin MODEL`) keep a model loaded.",
     no_args_is_help=True,
 )
 app.command("model")(engines.pin)
@@ -101,8 +101,9 @@ def update(
     asked: _From = Asked.AUTO,
     format_: _Format = Format.TEXT,
 ) -> None:
-    """Write the digest that each tag has now into the manifests, as name:tag@sha256:…, and no other byte.
+    """Write the digest that each tag has now into the manifests.
 
+    As name:tag@sha256:…, and no other byte.
     Exits 1 if an image could not be pinned, 3 if its digest cannot be told.
     """
     from lemonpod.pin.update import update as update_file
@@ -121,8 +122,9 @@ def verify(
     asked: _From = Asked.REGISTRY,
     format_: _Format = Format.TEXT,
 ) -> None:
-    """Tell which tags name something else now than the digest behind them, and which digests are gone.
+    """Tell which tags have moved, and which digests are gone.
 
+    A tag has moved that names something else now than the digest behind it.
     Exits 1 if there is one, 3 if that cannot be told. An image without a digest is not verified.
     """
     from lemonpod.pin.verdicts import verified

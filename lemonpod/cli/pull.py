@@ -84,7 +84,10 @@ def delete(
     port: ServerPort = PORT,
     api_key: ApiKey = None,
 ) -> None:
-    """Unload and forget a model, and remove what of its downloaded files no other model uses."""
+    """Unload and forget a model, and remove its downloaded files.
+
+    Files that another model uses stay.
+    """
     from lemonpod.cli.client import Client
 
     with spinner("Deleting"):
