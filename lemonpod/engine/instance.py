@@ -103,10 +103,10 @@ class Instance:
 
     # Every request reads some of these, and CPython reads slots as fast however many there are.
     __slots__ = (
-        "_clock", "_downsize", "_made", "_process", "_progress", "_queue", "_search", "_workshop", "awaited",
-        "cause", "claim", "cut", "engine", "found", "hurried", "idle", "in_flight", "leaving", "leftover",
-        "life", "model", "overrides", "plan", "ready_at", "ready_since", "since", "state", "stay",
-        "stay_changed", "used",
+        "_clock", "_downsize", "_made", "_process", "_progress", "_queue", "_said", "_search", "_workshop",
+        "awaited", "cause", "claim", "cut", "engine", "found", "hurried", "idle", "in_flight", "leaving",
+        "leftover", "life", "model", "nudged", "overrides", "plan", "ready_at", "ready_since", "since",
+        "state", "stay", "used",
     )  # fmt: skip
 
     life: asyncio.Task[None]
@@ -130,10 +130,9 @@ class Instance:
         self.engine: Engine | None = None
         self.cause: LemonpodError | None = None
         """Why it is not ready, or no longer."""
-        self.leftover: EngineError | None = None
-        """What could not be ended."""
+        self.leftover: EngineError | None = None  # what could not be ended
         self.stay = Stay()
-        self.stay_changed = asyncio.Event()
+        self.nudged = asyncio.Event()  # what idleness leads to is to be asked anew
         self.cut = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
@@ -145,10 +144,8 @@ class Instance:
         """When the first of its requests came. This and what follows by the clock of the workshop."""
         self.used = self.since
         self.ready_since = 0.0
-        self.ready_at: float | None = None
-        """By the wall clock."""
-        self.awaited = False
-        """Another model waits for its place."""
+        self.ready_at: float | None = None  # by the wall clock
+        self.awaited = False  # another model waits for its place
         self._workshop = workshop
         self._clock = workshop.clock
         self._queue: Tickets[EngineLease] = Tickets()
@@ -158,15 +155,16 @@ class Instance:
         """There is an engine, or there will be none."""
         self._search: _Search | None = None
         self._downsize: _Downsize | None = None
+        self._said: dict[str, bool] = {}  # how it is to stay, whatever its options are going to say
 
     # --- what requests ask of it --------------------------------------------------------------------------
 
     async def enter(self, until: float) -> EngineLease | None:
         """A lease, once it is ready; raises why it will not be. For an instance that is not STOPPING.
 
-        The lease is given in the step that makes the instance ready: no unload comes between. None where it
-        had to leave meanwhile. Raises NoSlotError if at the time `until` other models still hold its place.
-        The last to leave the queue ends a start that would be in vain.
+        It is given in the step that makes the instance ready: no unload comes between. None where it had to
+        leave meanwhile. Raises NoSlotError if at the time `until` other models still hold its place. The last
+        to leave the queue ends a start that would be in vain.
         """
         if lease := self.try_take():
             return lease
@@ -257,7 +255,13 @@ class Instance:
     def keep(self, stay: Stay) -> None:
         """From now on it stays so long."""
         self.stay = stay
-        self.stay_changed.set()
+        self.nudged.set()
+        self._workshop.changed()
+
+    def pin(self, pinned: bool) -> None:
+        """Whatever its options say, or are going to say."""
+        self._said = {"pinned": pinned}
+        self.keep(replace(self.stay, pinned=pinned))
 
     def queued(self, entered: float) -> float:
         """Of the wait of somebody who came then: the seconds in which other models held its place."""
@@ -270,7 +274,7 @@ class Instance:
     def learn(self, plan: LaunchPlan) -> None:
         """So it is to be run; raises LaunchError where its options do not say how long it stays."""
         self.plan = plan
-        self.stay = stay_of(plan.options)
+        self.stay = replace(stay_of(plan.options), **self._said)
         self.claim = Claim(
             kind=plan.mode or Mode.CHAT,
             policy=plan.slot_policy,
@@ -307,8 +311,9 @@ class Instance:
         self.open()
 
     def give_memory_back(self) -> None:
-        """Requests wait until `gave_memory_back`."""
+        """Have its life ask the idle engine for that. Requests wait until `gave_memory_back`."""
         self.state = InstanceState.DOWNSIZING
+        self.nudged.set()
 
     def gave_memory_back(self, *, worked: bool) -> None:
         self._downsize = _Downsize(self._clock(), worked)
@@ -345,6 +350,12 @@ class Instance:
             let_go(self.failure)
 
     # --- what may be known of it --------------------------------------------------------------------------
+
+    @property
+    def loaded_in(self) -> float | None:
+        """The seconds from its start until it was ready; unknown of an engine that was found."""
+        placed = self._search.placed if self._search and self.found is None else None
+        return None if placed is None else self.ready_since - placed
 
     def ready_for(self) -> float:
         """The seconds since it became ready; 0 if it never was."""

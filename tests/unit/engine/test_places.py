@@ -229,7 +229,7 @@ async def test_the_pinned_stay(world: World) -> None:
     status = world.pool.status("b")
     assert status
     assert status.pinned
-    await world.pool.pin("b", pinned=False)
+    world.pool.pin("b", pinned=False)
     await world.use("a")
     assert world.running == ["a"]
 
@@ -252,7 +252,7 @@ async def test_a_pin_opens_a_closed_engine_again(world: World) -> None:
     await asyncio.sleep(10)
     other = world.begin(world.use("b"))
     await asyncio.sleep(1)
-    await world.pool.pin("a", pinned=True)
+    world.pool.pin("a", pinned=True)
     with pytest.raises(SlotsPinnedError):
         await other
     assert world.state("a") is InstanceState.READY
@@ -262,10 +262,10 @@ async def test_a_pin_opens_a_closed_engine_again(world: World) -> None:
 @on(A)
 async def test_what_is_not_loaded_cannot_be_pinned(world: World) -> None:
     with pytest.raises(ModelNotLoadedError, match="Model 'a' is not loaded"):
-        await world.pool.pin("a", pinned=True)
+        world.pool.pin("a", pinned=True)
     loading = world.begin(world.pool.load("a"))
     await asyncio.sleep(1)
-    await world.pool.pin("a", pinned=True)
+    world.pool.pin("a", pinned=True)
     assert (await loading).pinned
 
 
