@@ -34,6 +34,7 @@ from lemonpod.engine.api import (
     Wait,
 )
 from lemonpod.engine.failure import again, describe_failure, let_go
+from lemonpod.engine.search import Search, patience
 from lemonpod.engine.slots import Claim, Phase
 from lemonpod.engine.stay import Stay, stay_of
 from lemonpod.engine.tickets import Tickets
@@ -51,13 +52,6 @@ _PHASES: Final = {
     InstanceState.EVICTING: Phase.CLOSED,
 }
 _QUEUED: Final = Progress(text="waiting until another model has made room")
-
-
-class _Search(NamedTuple):
-    """For a place."""
-
-    asked: float
-    placed: float | None
 
 
 class _Downsize(NamedTuple):
@@ -153,7 +147,7 @@ class Instance:
         self._process = EngineStatus(state=EngineState.CREATED)
         self._made = asyncio.Event()
         """There is an engine, or there will be none."""
-        self._search: _Search | None = None
+        self._search: Search | None = None
         self._downsize: _Downsize | None = None
         self._said: dict[str, bool] = {}  # how it is to stay, whatever its options are going to say
 
@@ -169,7 +163,7 @@ class Instance:
         if lease := self.try_take():
             return lease
         try:
-            return await self._queue.wait(until - self._clock(), may_go_on=self._has_place)
+            return await self._queue.wait(lambda: self._patience(until))
         except TimeoutError:
             raise NoSlotError(
                 f"{self.model} got no place within {self._workshop.settings.swap_wait:g} s: "
@@ -187,6 +181,10 @@ class Instance:
         if self._search is None or self._search.placed is not None:
             return self.state is not InstanceState.EVICTING
         return self.claim.alone
+
+    def _patience(self, until: float) -> float:
+        bound, has_place = self._workshop.settings.swap_wait, self._has_place()
+        return patience(self._search, has_place=has_place, until=until, bound=bound, now=self._clock())
 
     def _abandon(self) -> None:
         if not self._queue and self.state is InstanceState.STARTING:
@@ -265,9 +263,7 @@ class Instance:
 
     def queued(self, entered: float) -> float:
         """Of the wait of somebody who came then: the seconds in which other models held its place."""
-        if self._search is None or self._search.placed is None:
-            return 0.0
-        return max(0.0, self._search.placed - max(self._search.asked, entered))
+        return 0.0 if self._search is None else self._search.queued(entered)
 
     # --- what its life tells ------------------------------------------------------------------------------
 
@@ -290,7 +286,7 @@ class Instance:
 
     def ask(self, *, alone: bool = False) -> None:
         """It needs a place now."""
-        self._search = _Search(self._clock(), None)
+        self._search = Search(self._clock(), None)
         self.claim = replace(self.claim, alone=alone)
         self._progress = _QUEUED
 
@@ -298,7 +294,7 @@ class Instance:
         """It has got one."""
         now = self._clock()
         asked = now if self._search is None or not waited else self._search.asked
-        self._search = _Search(asked, now)
+        self._search = Search(asked, now)
         self._progress = None
 
     def run(self, process: EngineStatus) -> None:

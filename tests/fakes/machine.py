@@ -50,6 +50,8 @@ class Machine:
     engines: list[SimulatedEngine] = field(default_factory=list)
     pins: dict[str, bool] = field(default_factory=dict)
     """What was said of models that are loaded, and have no engine yet."""
+    fetched: dict[str, float] = field(default_factory=dict)
+    """When the files of a model were here, for its last life."""
     name: str = "simulated"
 
     @property
@@ -71,6 +73,7 @@ class Machine:
     async def fetch(self, model: str, report: Report) -> None:
         self.pins.pop(model, None)  # a new life
         await asyncio.sleep(self.models[model].fetches_in)
+        self.fetched[model] = asyncio.get_running_loop().time()
 
     async def read(self, accelerators: frozenset[Accelerator]) -> Reading:
         """How full memory is, at random; it may take a while, and be unknown."""

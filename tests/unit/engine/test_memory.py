@@ -62,9 +62,9 @@ class World:
         async with self.pool.lease(model):
             await asyncio.sleep(seconds)
 
-    @property
-    def is_watched(self) -> bool:
-        return any(task.get_name() == "memory watch" for task in asyncio.all_tasks())
+    def watches(self) -> int:
+        """How many tasks look at memory."""
+        return sum(task.get_name() == "memory watch" for task in asyncio.all_tasks())
 
     def state(self, model: str) -> InstanceState | None:
         status = self.pool.status(model)
@@ -129,20 +129,20 @@ async def test_memory_is_looked_at_every_two_seconds_while_somebody_could_leave(
 async def test_there_is_one_task_as_long_as_a_loaded_model_may_have_to_leave(world: World) -> None:
     await world.use("a")
     await world.use("b")
-    assert not world.is_watched
+    assert world.watches() == 0
     world.pool.pin("b", pinned=False)
-    assert world.is_watched
+    assert world.watches() == 1
     world.pool.pin("b", pinned=True)
     await asyncio.sleep(0)
-    assert not world.is_watched
+    assert world.watches() == 0
     await world.pool.load("a", {"auto_evict": True})
     world.pool.pin("b", pinned=False)
-    assert sum(task.get_name() == "memory watch" for task in asyncio.all_tasks()) == 1
+    assert world.watches() == 1
     await world.pool.unload("a")
-    assert world.is_watched
+    assert world.watches() == 1
     await world.pool.unload("b")
     await asyncio.sleep(0)
-    assert not world.is_watched
+    assert world.watches() == 0
 
 
 @on(A, changed(B, pinned=True), changed(C, auto_evict=False))
