@@ -10,12 +10,13 @@ import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import fields
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lemonpod.config import LOG_LEVELS, Folders, Settings, home_folder, load_settings
-from lemonpod.contract.vocabulary import BUILTIN_RECIPES, JsonValue
+from lemonpod.config import LOG_LEVELS, THRESHOLD, Folders, Settings, home_folder, load_settings
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator, JsonValue
 from lemonpod.discovery.paths import discovery_paths
 from lemonpod.errors import ConfigError
 from lemonpod.host.choice import lacks_an_architecture
@@ -30,6 +31,7 @@ from lemonpod.models.registry import ModelRegistry
 if TYPE_CHECKING:
     from lemonpod.engine.api import Adopter
     from lemonpod.engine.pool import Pool
+    from lemonpod.engine.pressure import Reading
     from lemonpod.engine.settings import EngineSettings
     from lemonpod.gateway.params import Params
     from lemonpod.gateway.settings import GatewaySettings
@@ -97,6 +99,12 @@ def _facts() -> HostFacts:
     return asked(facts)
 
 
+async def _read_memory(facts: HostFacts, accelerators: frozenset[Accelerator]) -> Reading:
+    from lemonpod.host.memory import fullness
+
+    return await asyncio.to_thread(fullness, facts, accelerators)
+
+
 def shipped_manifests() -> Path:
     """The manifests that come with lemonpod: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parent
@@ -110,6 +118,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.drivers.process import ProcessDriver
     from lemonpod.engine.api import InstanceState
     from lemonpod.engine.journal import Journal
+    from lemonpod.engine.memory import Memory
     from lemonpod.engine.pool import Pool
     from lemonpod.engine.tasks import cancel
     from lemonpod.gateway.app import make_app
@@ -134,6 +143,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         settings.engine,
         fetch=MissingFiles(inventory, pulls).fetch,
         max_loaded=settings.max_loaded_models,
+        memory=Memory(read=partial(_read_memory, inventory.facts), threshold=settings.memory_threshold),
     )
 
     def on_signal(number: int) -> None:
@@ -193,6 +203,7 @@ def _params(settings: Settings) -> Params:
         "port": settings.port,
         "log_level": settings.log_level,
         "models_dir": settings.models_dir,
+        THRESHOLD: settings.memory_threshold,
         **settings.launch_options,
         **{recipe: dict(options) for recipe, options in settings.recipe_options.items()},
         "lemonpod": {

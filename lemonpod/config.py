@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_type_hints
 
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.engine.settings import EngineSettings
+from lemonpod.engine.settings import MEMORY_THRESHOLD, EngineSettings
 from lemonpod.engine.slots import UNLIMITED
 from lemonpod.errors import ConfigError
 from lemonpod.gateway.settings import GatewaySettings
@@ -31,6 +31,7 @@ DEFAULT_PORT: Final = 13305
 SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 
 DEFAULT_MAX_LOADED: Final = 1
+THRESHOLD: Final = "auto_evict_threshold_pct"
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
@@ -45,25 +46,31 @@ USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
         "offline": bool,
         "max_loaded_models": int,
         "auto_evict": bool,
+        THRESHOLD: float,
         "downsize_idle_timeout": float,
         "evict_idle_timeout": float,
+        "evict_weight_factor": float,
         "lemonpod": dict,
     }
 )
 # Those of them that are options of models, for models that set none.
-_LAUNCH_OPTIONS: Final = ("ctx_size", "auto_evict", "downsize_idle_timeout", "evict_idle_timeout")
+_LAUNCH_OPTIONS: Final = (
+    "ctx_size",
+    "auto_evict",
+    "downsize_idle_timeout",
+    "evict_idle_timeout",
+    "evict_weight_factor",
+)
 # Lemonade's other global keys: a user's file works unchanged, and they change nothing here.
 _ACCEPTED_KEYS: Final = frozenset(
     {
         "auto_check_model_updates",
-        "auto_evict_threshold_pct",
         "broadcast",
         "cloud_providers",
         "config_version",
         "default_model_source",
         "disable_model_filtering",
         "enable_dgpu_gtt",
-        "evict_weight_factor",
         "global_timeout",
         "inhibit_suspend",
         "no_fetch_executables",
@@ -124,6 +131,8 @@ class Settings:
     """Nothing is fetched from the hub."""
     max_loaded_models: int
     """Of each kind, as chat or embeddings; -1 for any number."""
+    memory_threshold: float
+    """How full memory is when idle models with `auto_evict` begin to make room, from 0 to 1."""
     launch_options: Mapping[str, JsonValue]
     """Option values for every recipe, below each model's own, as `ctx_size`."""
     recipe_options: Mapping[str, Mapping[str, JsonValue]]
@@ -214,6 +223,7 @@ def load_settings(
         extra_models_dir=_extra_models(options.get("extra_models_dir", ""), environ, folders),
         offline=options.get("offline", False),
         max_loaded_models=_limit(options.get("max_loaded_models", DEFAULT_MAX_LOADED)),
+        memory_threshold=_threshold(options.get(THRESHOLD, MEMORY_THRESHOLD)),
         launch_options={name: options[name] for name in _LAUNCH_OPTIONS if name in options},
         recipe_options=sections,
         engine=engine,
@@ -235,6 +245,15 @@ def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Pa
 def _limit(value: int) -> int:
     if value < 1 and value != UNLIMITED:
         raise ConfigError(f"max_loaded_models must be above zero, or {UNLIMITED} for any number, not {value}")
+    return value
+
+
+def _threshold(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise ConfigError(
+            f"{THRESHOLD} must be between 0 and 1, not {value}",
+            hint="it is a share: 0.9 stands for 90 %",
+        )
     return value
 
 

@@ -235,7 +235,8 @@ class InstanceState(StrEnum):
     STOPPED = "stopped"
 
 
-_RUNNING: Final = frozenset({InstanceState.READY, InstanceState.DOWNSIZING, InstanceState.EVICTING})
+RUNNING: Final = frozenset({InstanceState.READY, InstanceState.DOWNSIZING, InstanceState.EVICTING})
+"""It was ready, and is not being stopped."""
 
 
 class Wait(NamedTuple):
@@ -285,4 +286,4 @@ class InstanceStatus:
     @property
     def is_running(self) -> bool:
         """It was ready, and is not being stopped."""
-        return self.state in _RUNNING
+        return self.state in RUNNING

@@ -34,6 +34,7 @@ from lemonpod.engine.api import (
     Wait,
 )
 from lemonpod.engine.failure import again, describe_failure, let_go
+from lemonpod.engine.search import Search, patience
 from lemonpod.engine.slots import Claim, Phase
 from lemonpod.engine.stay import Stay, stay_of
 from lemonpod.engine.tickets import Tickets
@@ -51,13 +52,6 @@ _PHASES: Final = {
     InstanceState.EVICTING: Phase.CLOSED,
 }
 _QUEUED: Final = Progress(text="waiting until another model has made room")
-
-
-class _Search(NamedTuple):
-    """For a place."""
-
-    asked: float
-    placed: float | None
 
 
 class _Downsize(NamedTuple):
@@ -103,10 +97,10 @@ class Instance:
 
     # Every request reads some of these, and CPython reads slots as fast however many there are.
     __slots__ = (
-        "_clock", "_downsize", "_made", "_process", "_progress", "_queue", "_search", "_workshop", "awaited",
-        "cause", "claim", "cut", "engine", "found", "hurried", "idle", "in_flight", "leaving", "leftover",
-        "life", "model", "overrides", "plan", "ready_at", "ready_since", "since", "state", "stay",
-        "stay_changed", "used",
+        "_clock", "_downsize", "_made", "_process", "_progress", "_queue", "_said", "_search", "_workshop",
+        "awaited", "cause", "claim", "cut", "engine", "found", "hurried", "idle", "in_flight", "leaving",
+        "leftover", "life", "model", "nudged", "overrides", "plan", "ready_at", "ready_since", "since",
+        "state", "stay", "used",
     )  # fmt: skip
 
     life: asyncio.Task[None]
@@ -130,10 +124,9 @@ class Instance:
         self.engine: Engine | None = None
         self.cause: LemonpodError | None = None
         """Why it is not ready, or no longer."""
-        self.leftover: EngineError | None = None
-        """What could not be ended."""
+        self.leftover: EngineError | None = None  # what could not be ended
         self.stay = Stay()
-        self.stay_changed = asyncio.Event()
+        self.nudged = asyncio.Event()  # what idleness leads to is to be asked anew
         self.cut = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
@@ -145,10 +138,8 @@ class Instance:
         """When the first of its requests came. This and what follows by the clock of the workshop."""
         self.used = self.since
         self.ready_since = 0.0
-        self.ready_at: float | None = None
-        """By the wall clock."""
-        self.awaited = False
-        """Another model waits for its place."""
+        self.ready_at: float | None = None  # by the wall clock
+        self.awaited = False  # another model waits for its place
         self._workshop = workshop
         self._clock = workshop.clock
         self._queue: Tickets[EngineLease] = Tickets()
@@ -156,22 +147,23 @@ class Instance:
         self._process = EngineStatus(state=EngineState.CREATED)
         self._made = asyncio.Event()
         """There is an engine, or there will be none."""
-        self._search: _Search | None = None
+        self._search: Search | None = None
         self._downsize: _Downsize | None = None
+        self._said: dict[str, bool] = {}  # how it is to stay, whatever its options are going to say
 
     # --- what requests ask of it --------------------------------------------------------------------------
 
     async def enter(self, until: float) -> EngineLease | None:
         """A lease, once it is ready; raises why it will not be. For an instance that is not STOPPING.
 
-        The lease is given in the step that makes the instance ready: no unload comes between. None where it
-        had to leave meanwhile. Raises NoSlotError if at the time `until` other models still hold its place.
-        The last to leave the queue ends a start that would be in vain.
+        It is given in the step that makes the instance ready: no unload comes between. None where it had to
+        leave meanwhile. Raises NoSlotError if at the time `until` other models still hold its place. The last
+        to leave the queue ends a start that would be in vain.
         """
         if lease := self.try_take():
             return lease
         try:
-            return await self._queue.wait(until - self._clock(), may_go_on=self._has_place)
+            return await self._queue.wait(lambda: self._patience(until))
         except TimeoutError:
             raise NoSlotError(
                 f"{self.model} got no place within {self._workshop.settings.swap_wait:g} s: "
@@ -189,6 +181,10 @@ class Instance:
         if self._search is None or self._search.placed is not None:
             return self.state is not InstanceState.EVICTING
         return self.claim.alone
+
+    def _patience(self, until: float) -> float:
+        bound, has_place = self._workshop.settings.swap_wait, self._has_place()
+        return patience(self._search, has_place=has_place, until=until, bound=bound, now=self._clock())
 
     def _abandon(self) -> None:
         if not self._queue and self.state is InstanceState.STARTING:
@@ -257,20 +253,24 @@ class Instance:
     def keep(self, stay: Stay) -> None:
         """From now on it stays so long."""
         self.stay = stay
-        self.stay_changed.set()
+        self.nudged.set()
+        self._workshop.changed()
+
+    def pin(self, pinned: bool) -> None:
+        """Whatever its options say, or are going to say."""
+        self._said = {"pinned": pinned}
+        self.keep(replace(self.stay, pinned=pinned))
 
     def queued(self, entered: float) -> float:
         """Of the wait of somebody who came then: the seconds in which other models held its place."""
-        if self._search is None or self._search.placed is None:
-            return 0.0
-        return max(0.0, self._search.placed - max(self._search.asked, entered))
+        return 0.0 if self._search is None else self._search.queued(entered)
 
     # --- what its life tells ------------------------------------------------------------------------------
 
     def learn(self, plan: LaunchPlan) -> None:
         """So it is to be run; raises LaunchError where its options do not say how long it stays."""
         self.plan = plan
-        self.stay = stay_of(plan.options)
+        self.stay = replace(stay_of(plan.options), **self._said)
         self.claim = Claim(
             kind=plan.mode or Mode.CHAT,
             policy=plan.slot_policy,
@@ -286,7 +286,7 @@ class Instance:
 
     def ask(self, *, alone: bool = False) -> None:
         """It needs a place now."""
-        self._search = _Search(self._clock(), None)
+        self._search = Search(self._clock(), None)
         self.claim = replace(self.claim, alone=alone)
         self._progress = _QUEUED
 
@@ -294,7 +294,7 @@ class Instance:
         """It has got one."""
         now = self._clock()
         asked = now if self._search is None or not waited else self._search.asked
-        self._search = _Search(asked, now)
+        self._search = Search(asked, now)
         self._progress = None
 
     def run(self, process: EngineStatus) -> None:
@@ -307,8 +307,9 @@ class Instance:
         self.open()
 
     def give_memory_back(self) -> None:
-        """Requests wait until `gave_memory_back`."""
+        """Have its life ask the idle engine for that. Requests wait until `gave_memory_back`."""
         self.state = InstanceState.DOWNSIZING
+        self.nudged.set()
 
     def gave_memory_back(self, *, worked: bool) -> None:
         self._downsize = _Downsize(self._clock(), worked)
@@ -345,6 +346,12 @@ class Instance:
             let_go(self.failure)
 
     # --- what may be known of it --------------------------------------------------------------------------
+
+    @property
+    def loaded_in(self) -> float | None:
+        """The seconds from its start until it was ready; unknown of an engine that was found."""
+        placed = self._search.placed if self._search and self.found is None else None
+        return None if placed is None else self.ready_since - placed
 
     def ready_for(self) -> float:
         """The seconds since it became ready; 0 if it never was."""

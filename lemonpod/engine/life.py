@@ -198,7 +198,10 @@ class Life:
         instance = self._instance
         while True:
             await instance.idle.wait()
-            instance.stay_changed.clear()
+            instance.nudged.clear()
+            if instance.state is InstanceState.DOWNSIZING and plan.downsize_endpoint is not None:
+                await self._downsize(plan, plan.downsize_endpoint)
+                continue
             coming = next_step(
                 instance.stay,
                 idle=self._workshop.clock() - instance.used,
@@ -208,16 +211,15 @@ class Life:
             if coming is None or coming.delay > 0.0 or instance.state is not InstanceState.READY:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(coming and max(coming.delay, _SHORTEST)):
-                        await instance.stay_changed.wait()
+                        await instance.nudged.wait()
             elif coming.step is Step.UNLOAD:
                 instance.stop(f"{instance.model} was idle for {instance.stay.evict_idle_timeout:g} s")
-            elif plan.downsize_endpoint is not None:
-                await self._downsize(plan, plan.downsize_endpoint)
+            else:
+                instance.give_memory_back()
 
     async def _downsize(self, plan: LaunchPlan, path: str) -> None:
         """Requests wait meanwhile; the next one makes the engine grow again, in its own way."""
         worked = False
-        self._instance.give_memory_back()
         try:
             await self._workshop.downsize(plan.endpoint, path)
             worked = True

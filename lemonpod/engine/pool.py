@@ -8,11 +8,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import Final
 
 from lemonpod.broker.ports import PortBroker
-from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.contract.vocabulary import Accelerator, JsonValue
 from lemonpod.engine.api import (
     NO_WAIT,
     Adoptable,
@@ -31,7 +30,9 @@ from lemonpod.engine.downsize import downsize as ask_to_downsize
 from lemonpod.engine.failure import again, describe_failure
 from lemonpod.engine.instance import EngineLease, Instance
 from lemonpod.engine.life import begin
+from lemonpod.engine.memory import Memory, MemoryWatch
 from lemonpod.engine.places import Places
+from lemonpod.engine.pressure import Relief
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.slots import UNLIMITED, Rules
 from lemonpod.engine.workshop import Workshop
@@ -77,10 +78,12 @@ class Pool:
         max_loaded: int = UNLIMITED,
         clock: Callable[[], float] = time.monotonic,
         downsize: Callable[[TcpEndpoint, str], Awaitable[None]] = ask_to_downsize,
+        memory: Memory | None = None,
     ) -> None:
         """`fetch` has the files of a model there before its engine is planned.
 
-        `max_loaded` is how many engines of one kind may run at the same time.
+        `max_loaded` is how many engines of one kind may run at the same time, `memory` what is watched where
+        a model may have to make room for others on the machine.
         """
         rules = Rules(limit=max_loaded, turn=settings.swap_turn, linger=settings.swap_linger)
         self._places = Places(rules, clock)
@@ -92,11 +95,12 @@ class Pool:
             settings=settings,
             clock=clock,
             downsize=downsize,
-            changed=self._places.arrange,
+            changed=self._changed,
         )
         self._settings = settings
         self._clock = clock
         self._lives: dict[str, Instance] = {}
+        self._memory = MemoryWatch(memory or Memory(), self._lives, settings.swap_linger, clock)
         self._failed: dict[str, Instance] = {}
         """The last failure of a model, for its reason and its log."""
         self._cooldowns: dict[str, CoolDown] = {}
@@ -141,18 +145,19 @@ class Pool:
         if found.model not in self._lives and not self._closing:
             await self._begin(found.model, found.overrides, found).made()
 
-    async def pin(self, model: str, *, pinned: bool) -> None:
+    def pin(self, model: str, *, pinned: bool) -> None:
         """Let the model's engine make room for no other, or for any again, until it ends.
 
-        Raises ModelNotLoadedError.
+        At once, also where it is still to be started. Raises ModelNotLoadedError.
         """
         instance = self._lives.get(model)
-        if instance is not None:
-            await instance.made()  # its options say first what they have to say
         if instance is None or instance.cause is not None:
             raise ModelNotLoadedError(f"Model '{model}' is not loaded")
-        instance.keep(replace(instance.stay, pinned=pinned))
-        self._places.arrange()
+        instance.pin(pinned)
+
+    async def relieve(self, share: float) -> Relief | None:
+        """Begin what a reading would lead to that finds every memory so full, and return it."""
+        return await self._memory.relieve(dict.fromkeys(Accelerator, share))
 
     async def unload(self, model: str) -> None:
         """End the model's engine, after its requests or the drain timeout, and forgive its crashes.
@@ -205,6 +210,7 @@ class Pool:
         self._closing = True
         for instance in list(self._lives.values()):
             instance.stop("the server is shutting down")
+        self._memory.stop()
         last_measures = min(LAST_MEASURES, self._settings.shutdown_timeout / 2)
         if not await self._all_ended(self._settings.shutdown_timeout - last_measures):
             self.hurry()
@@ -339,6 +345,8 @@ class Pool:
         model, failure = instance.model, instance.failure
         del self._lives[model]
         self._places.leave(instance)
+        self._memory.settle()
+        self._memory.attend()
         if isinstance(failure, ModelNotFoundError):
             self._forgive(model)
         if failure is None and instance.engine is not None:
@@ -357,6 +365,11 @@ class Pool:
                 ready_for=instance.ready_for(),
                 settings=self._settings,
             )
+
+    def _changed(self) -> None:
+        """See to what depends on who is loaded, and how long each stays."""
+        self._places.arrange()
+        self._memory.attend()
 
     def _forgive(self, model: str) -> bool:
         """Forget failure and cool-down; whether there was anything to forget."""

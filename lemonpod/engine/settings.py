@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+MEMORY_THRESHOLD: Final = 0.9
+"""How full memory is when it is scarce, as Lemonade has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,8 @@ class Stay:
     """Whether idleness has consequences at all."""
     downsize_idle_timeout: float = 60.0
     evict_idle_timeout: float = 300.0
+    evict_weight_factor: float = 1.0
+    """How much it matters that it stays when memory is scarce: with twice as much it idles twice as long."""
 
     def changed_by(self, options: Mapping[str, JsonValue], given: Mapping[str, JsonValue]) -> Stay:
         """With the values that `options` have for the names in `given`."""
@@ -30,6 +32,7 @@ class Stay:
 
 
 STAY_OPTIONS: Final = frozenset(field.name for field in fields(Stay))
+_WEIGHT: Final = "evict_weight_factor"
 
 
 class Step(Enum):
@@ -53,7 +56,9 @@ def stay_of(options: Mapping[str, JsonValue]) -> Stay:
         value, is_switch = options[name], isinstance(getattr(Stay(), name), bool)
         if is_switch and not isinstance(value, bool):
             raise LaunchError(f"option '{name}' must be true or false, not {value!r}")
-        if not is_switch and not _is_time(value):
+        if name == _WEIGHT and not (_is_amount(value) and value):
+            raise LaunchError(f"option '{name}' must be a number above zero, not {value!r}")
+        if not is_switch and not _is_amount(value):
             raise LaunchError(f"option '{name}' must be a number of seconds, not {value!r}")
         given[name] = value
     return Stay(**given)
@@ -74,7 +79,7 @@ def next_step(stay: Stay, *, idle: float, can_downsize: bool, is_downsized: bool
     return Coming(step, max(due - idle, 0.0))
 
 
-def _is_time(value: JsonValue) -> bool:
+def _is_amount(value: JsonValue) -> bool:
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     )

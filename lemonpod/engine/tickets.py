@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from math import isfinite
+from typing import Final, Generic, Protocol, TypeVar
 
 from lemonpod.engine.failure import again
 from lemonpod.errors import LemonpodError
+
+_SHORTEST: Final = 0.001
+"""A clock may say a moment before the end of a wait that it is not over."""
 
 
 class Releasable(Protocol):
@@ -26,15 +30,16 @@ class Tickets(Generic[L]):
     def __len__(self) -> int:
         return len(self._open)
 
-    async def wait(self, patience: float, may_go_on: Callable[[], bool]) -> L | None:
-        """Raises TimeoutError after `patience` seconds, unless the wait may go on then."""
+    async def wait(self, patience: Callable[[], float]) -> L | None:
+        """Raises TimeoutError once `patience`, which says how many seconds are left, says that none are."""
         ticket: asyncio.Future[L | None] = asyncio.get_running_loop().create_future()
         self._open.append(ticket)
         try:
-            await asyncio.wait({ticket}, timeout=max(patience, 0.0))
-            if not ticket.done() and not may_go_on():
-                raise TimeoutError
-            return await ticket
+            while not ticket.done():
+                if (left := patience()) <= 0.0:
+                    raise TimeoutError
+                await asyncio.wait({ticket}, timeout=max(left, _SHORTEST) if isfinite(left) else None)
+            return ticket.result()
         except BaseException:
             if ticket.done() and not ticket.cancelled() and ticket.exception() is None:
                 lease = ticket.result()

@@ -25,4 +25,4 @@ class Workshop:
     downsize: Callable[[TcpEndpoint, str], Awaitable[None]]
     """Asks an engine to give memory back; raises EngineError."""
     changed: Callable[[], None]
-    """An engine is ready, or idle while another model waits for its place."""
+    """An engine is ready, is to stay otherwise, or idles while another model waits for its place."""

@@ -84,7 +84,7 @@ async def pin(request: web.Request) -> web.Response:
     name, pinned = required_model(body), flag(body, "pinned", default=True)
     model = await _id_of(request.app, name)
     try:
-        await request.app[keys.POOL].pin(model, pinned=pinned)
+        request.app[keys.POOL].pin(model, pinned=pinned)
     except ModelNotLoadedError as error:
         raise ModelNotLoadedError(f"Model not loaded: {name}") from error
     return web.json_response({"status": "success", "model_name": model, "pinned": pinned})

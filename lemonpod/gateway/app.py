@@ -18,6 +18,7 @@ from lemonpod.gateway import (
     ollama_api,
     options_api,
     params_api,
+    pressure_api,
     pull_api,
 )
 from lemonpod.gateway.data.relay import Relay
@@ -78,6 +79,7 @@ def make_app(
     app.router.add_get("/internal/activity", admin.activity)
     app.router.add_post("/internal/pin", admin.pin)
     app.router.add_post("/internal/shutdown", admin.shutdown)
+    app.router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
     app.router.add_get("/internal/aliases", aliases_api.list_aliases)
     app.router.add_post("/internal/aliases", aliases_api.add)
     app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)

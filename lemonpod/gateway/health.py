@@ -107,7 +107,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
     state, condition = _STATES[status.state]
     if status.state is InstanceState.READY and status.in_flight:
         state, condition = _IN_USE
-    elif status.is_downsized:
+    elif status.state is InstanceState.READY and status.is_downsized:
         state, condition = _DOWNSIZED
     if status.reset_by_watchdog:
         condition = "watchdog_reset"

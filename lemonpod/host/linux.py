@@ -58,7 +58,17 @@ def core_count(cpus: str) -> int | None:
 
 def memory_bytes(tree: Tree) -> int | None:
     """All memory of the machine."""
-    kibibytes = _first(r"^MemTotal:\s*([0-9]{1,18}) kB", tree.read("/proc/meminfo") or "")
+    return _memory("MemTotal", tree)
+
+
+def memory_share(tree: Tree) -> float | None:
+    """How much of it programs could not have now: files that are only cached do not count."""
+    total, available = _memory("MemTotal", tree), _memory("MemAvailable", tree)
+    return None if not total or available is None else max(1 - available / total, 0.0)
+
+
+def _memory(name: str, tree: Tree) -> int | None:
+    kibibytes = _first(rf"^{name}:\s*([0-9]{{1,18}}) kB", tree.read("/proc/meminfo") or "")
     return int(kibibytes) * 1024 if kibibytes else None
 
 

@@ -19,17 +19,20 @@ from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.host.choice import with_gpus
 from lemonpod.host.facts import HostFacts
 from lemonpod.host.gpus import Gpu, MemoryKind, Vendor
-from lemonpod.host.numbers import size
+from lemonpod.host.numbers import decimal, size
 from lemonpod.host.nvidia import DRIVER
 from lemonpod.host.wsl import DRIVER as WSL
 
 # Programs that only root writes: PATH may lead anywhere.
 _PROGRAMS: Final = ("/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/bin/nvidia-smi")
 _FIELDS: Final = "pci.bus_id,uuid,name,compute_cap,driver_version,memory.total"
+_USE: Final = "pci.bus_id,memory.used,memory.total"
 _MIB: Final = 1 << 20
 _LAST_MOMENT: Final = 1.0
 _TIMEOUT: Final = 5.0
 """Seconds. A driver that initialises its GPUs for this takes two or three."""
+_AWAKE_TIMEOUT: Final = 2.0
+"""Of one whose GPUs are in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +50,27 @@ class Answer:
 def asked(facts: HostFacts, *, programs: Iterable[str] = _PROGRAMS, timeout: float = _TIMEOUT) -> HostFacts:
     """The facts with what the tool adds to them; as they are where nothing is missing or nothing is said."""
     wanting = [gpu for gpu in facts.gpus if _is_nvidia(gpu) and gpu.usable and _has_gaps(gpu)]
-    program = next((one for one in programs if Path(one).exists()), None)
-    if program is None or not wanting or any(gpu.suspended for gpu in wanting):
+    if not wanting or any(gpu.suspended for gpu in wanting):
         return facts
-    query = [program, f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
-    return completed(facts, answers(_output(query, timeout)))
+    return completed(facts, answers(_table(_FIELDS, programs, timeout)))
 
 
 def answers(output: str) -> tuple[Answer, ...]:
     """The lines of its table that have all the columns."""
-    rows = csv.reader(output.splitlines(), skipinitialspace=True)
-    found = (_answer(*row) for row in rows if len(row) == len(_FIELDS.split(",")))
+    found = (_answer(*row) for row in _rows(output, _FIELDS))
     return tuple(one for one in found if one)
+
+
+def memory_shares(
+    *, programs: Iterable[str] = _PROGRAMS, timeout: float = _AWAKE_TIMEOUT
+) -> Mapping[str, float]:
+    """How full the memory of each GPU is, from 0 to 1, by PCI address, as far as the tool says it."""
+    shares: dict[str, float] = {}
+    for address, used, total in _rows(_table(_USE, programs, timeout), _USE):
+        pci_address, occupied, whole = _address(address), decimal(used), size(total)
+        if pci_address and occupied is not None and whole and 0 <= occupied <= whole:
+            shares[pci_address] = occupied / whole
+    return shares
 
 
 def completed(facts: HostFacts, found: Iterable[Answer]) -> HostFacts:
@@ -135,6 +147,18 @@ def _address(text: str) -> str | None:
 
 def _known(text: str) -> str | None:
     return None if text.strip() in ("", "[N/A]", "N/A", "[Not Supported]") else text.strip()
+
+
+def _table(fields: str, programs: Iterable[str], timeout: float) -> str:
+    program = next((one for one in programs if Path(one).exists()), None)
+    if program is None:
+        return ""
+    return _output([program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"], timeout)
+
+
+def _rows(output: str, fields: str) -> Iterable[list[str]]:
+    rows = csv.reader(output.splitlines(), skipinitialspace=True)
+    return (row for row in rows if len(row) == len(fields.split(",")))
 
 
 def _output(argv: list[str], timeout: float) -> str:

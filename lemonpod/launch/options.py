@@ -32,7 +32,8 @@ DEVICE: Final = "device"
 MERGE_ARGS: Final = "merge_args"
 
 AUTO_CTX_SIZE: Final = 4096
-"""For `ctx_size: -1`: what fits is unknown before memory is accounted for."""
+"""For `ctx_size: -1`, always: by a size that came from free memory each plan would be another, and a model be
+reloaded instead of kept, and never adopted."""
 
 _AUTO: Final = "auto"
 _DEFAULTS: Final[Mapping[str, JsonValue]] = MappingProxyType(

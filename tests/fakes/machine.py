@@ -12,6 +12,7 @@ from math import inf
 from lemonpod.contract.manifest import HealthProbe
 from lemonpod.contract.vocabulary import Accelerator, JsonValue, Mode, SlotPolicy
 from lemonpod.engine.api import EngineState, EngineStats, EngineStatus, ExitStatus, LogLine, Report
+from lemonpod.engine.pressure import Reading
 from lemonpod.errors import EngineError
 from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
 from tests.factories import make_plan
@@ -28,6 +29,8 @@ class Model:
     size: int = 1
     loads_in: float = 1.0
     ends_in: float = 0.1
+    fetches_in: float = 0.0
+    """Its files are here only then."""
     lives_for: float = inf
     """It crashes so long after its start."""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -45,6 +48,10 @@ class Machine:
     on_stop: Callable[[SimulatedEngine], None] = lambda _: None
     """Is told of each engine that is about to be stopped for the first time."""
     engines: list[SimulatedEngine] = field(default_factory=list)
+    pins: dict[str, bool] = field(default_factory=dict)
+    """What was said of models that are loaded, and have no engine yet."""
+    fetched: dict[str, float] = field(default_factory=dict)
+    """When the files of a model were here, for its last life."""
     name: str = "simulated"
 
     @property
@@ -59,8 +66,20 @@ class Machine:
         for earlier in self.engines:
             if earlier.plan is plan:  # of the same life
                 engine.pinned = earlier.pinned
+        engine.pinned = self.pins.pop(plan.model, engine.pinned)
         self.engines.append(engine)
         return engine
+
+    async def fetch(self, model: str, report: Report) -> None:
+        self.pins.pop(model, None)  # a new life
+        await asyncio.sleep(self.models[model].fetches_in)
+        self.fetched[model] = asyncio.get_running_loop().time()
+
+    async def read(self, accelerators: frozenset[Accelerator]) -> Reading:
+        """How full memory is, at random; it may take a while, and be unknown."""
+        await asyncio.sleep(self.chance.choice([0.0, 0.0, 3.0]))
+        share = self.chance.choice([None, 0.5, 0.95])
+        return {} if share is None else dict.fromkeys(accelerators, share)
 
     async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
         it = self.models[model]
@@ -75,10 +94,12 @@ class Machine:
         return replace(plan, model=model, mode=it.kind, slot_policy=it.policy, digest=model)
 
     async def downsize(self, endpoint: TcpEndpoint, path: str) -> None:
+        asked = [engine for engine in self.running if engine.plan.endpoint == endpoint]
+        assert all(engine.held == 0 for engine in asked), "it was in use"
         await asyncio.sleep(self.chance.random() * 3)
-        for engine in self.running:
-            if engine.plan.endpoint == endpoint:
-                engine.touched = asyncio.get_running_loop().time()
+        for engine in asked:
+            assert engine.held == 0, "a request got in"
+            engine.touched = asyncio.get_running_loop().time()
         if self.chance.random() < 0.3:
             raise EngineError("it would not")
 

@@ -27,6 +27,7 @@ def test_defaults_are_lemonades(tmp_path: Path) -> None:
     assert (settings.host, settings.port, settings.log_level) == ("localhost", 13305, "info")
     assert settings.launch_options == {}
     assert settings.max_loaded_models == 1
+    assert settings.memory_threshold == 0.9
 
 
 def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
@@ -34,7 +35,9 @@ def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
         "config_version": 2,
         "max_loaded_models": -1,
         "auto_evict": True,
+        "auto_evict_threshold_pct": 0.8,
         "evict_idle_timeout": 600,
+        "evict_weight_factor": 2,
         "telemetry": {"enabled": False},
         "llamacpp": {"backend": "auto", "args": ""},
         "port": 8000,
@@ -45,7 +48,13 @@ def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
 
     assert settings.port == 8000
     assert settings.max_loaded_models == -1
-    assert settings.launch_options == {"ctx_size": 8192, "auto_evict": True, "evict_idle_timeout": 600}
+    assert settings.launch_options == {
+        "ctx_size": 8192,
+        "auto_evict": True,
+        "evict_idle_timeout": 600,
+        "evict_weight_factor": 2,
+    }
+    assert settings.memory_threshold == 0.8
     assert settings.recipe_options["llamacpp"] == {"backend": "auto", "args": ""}
 
 
@@ -55,6 +64,9 @@ def test_a_config_file_of_lemonade_is_accepted(tmp_path: Path) -> None:
         ({"max_loaded_models": 0}, "max_loaded_models must be above zero, or -1 for any number, not 0"),
         ({"max_loaded_models": True}, "max_loaded_models must be of type int, not True"),
         ({"auto_evict": 1}, "auto_evict must be of type bool, not 1"),
+        ({"auto_evict_threshold_pct": 90}, "auto_evict_threshold_pct must be between 0 and 1, not 90"),
+        ({"auto_evict_threshold_pct": "90%"}, "auto_evict_threshold_pct must be of type float, not '90%'"),
+        ({"evict_weight_factor": "much"}, "evict_weight_factor must be of type float, not 'much'"),
         ({"evict_idle_timeout": "soon"}, "evict_idle_timeout must be of type float, not 'soon'"),
         ({"lemonpod": {"max_queue": 0}}, "lemonpod.max_queue must be above zero"),
     ],

@@ -46,6 +46,7 @@ class World:
             max_loaded=machine.limit,
             clock=asyncio.get_running_loop().time,
             downsize=self._downsize,
+            fetch=machine.fetch,
         )
 
     async def _downsize(self, endpoint: TcpEndpoint, path: str) -> None:
@@ -164,6 +165,17 @@ async def test_who_waits_too_long_is_told_and_the_engine_serves_on(world: World)
     assert world.starts == ["a"]
 
 
+@on(A, replace(B, fetches_in=50.0), swap_turn=5.0, swap_wait=20.0)
+async def test_a_fetch_is_no_wait_for_a_place_and_what_follows_has_its_bound(world: World) -> None:
+    long = world.begin(world.use("a", 100.0))
+    await asyncio.sleep(10)
+    came = world.now()
+    with pytest.raises(NoSlotError):
+        await world.use("b")
+    assert world.now() - came == pytest.approx(50.0 + 20.0)
+    await long
+
+
 @on(A, B, swap_turn=5.0, swap_wait=50.0)
 async def test_who_waits_for_a_closed_engine_gets_it_when_it_opens_again(world: World) -> None:
     long = world.begin(world.use("a", 90.0))
@@ -229,7 +241,7 @@ async def test_the_pinned_stay(world: World) -> None:
     status = world.pool.status("b")
     assert status
     assert status.pinned
-    await world.pool.pin("b", pinned=False)
+    world.pool.pin("b", pinned=False)
     await world.use("a")
     assert world.running == ["a"]
 
@@ -252,7 +264,7 @@ async def test_a_pin_opens_a_closed_engine_again(world: World) -> None:
     await asyncio.sleep(10)
     other = world.begin(world.use("b"))
     await asyncio.sleep(1)
-    await world.pool.pin("a", pinned=True)
+    world.pool.pin("a", pinned=True)
     with pytest.raises(SlotsPinnedError):
         await other
     assert world.state("a") is InstanceState.READY
@@ -262,11 +274,24 @@ async def test_a_pin_opens_a_closed_engine_again(world: World) -> None:
 @on(A)
 async def test_what_is_not_loaded_cannot_be_pinned(world: World) -> None:
     with pytest.raises(ModelNotLoadedError, match="Model 'a' is not loaded"):
-        await world.pool.pin("a", pinned=True)
+        world.pool.pin("a", pinned=True)
     loading = world.begin(world.pool.load("a"))
     await asyncio.sleep(1)
-    await world.pool.pin("a", pinned=True)
+    world.pool.pin("a", pinned=True)
     assert (await loading).pinned
+
+
+@on(replace(A, fetches_in=10.0, options={"pinned": True}), B)
+async def test_a_model_that_is_being_fetched_is_pinned_at_once(world: World) -> None:
+    loading = world.begin(world.pool.load("a"))
+    await asyncio.sleep(1)
+    for pinned in (True, False):
+        world.pool.pin("a", pinned=pinned)
+        status = world.pool.status("a")
+        assert status
+        assert (status.plan, status.pinned) == (None, pinned)
+    assert not (await loading).pinned  # what was said last holds, not what its options say
+    await world.use("b")
 
 
 @on(replace(A, options={"evict_idle_timeout": "soon"}))

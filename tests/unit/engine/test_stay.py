@@ -41,6 +41,13 @@ def test_a_wrong_value_is_named(name: str, value: JsonValue) -> None:
         stay_of({name: value})
 
 
+@pytest.mark.parametrize("value", [0, -1, True, "2", float("inf"), float("nan")])
+def test_a_weight_is_above_zero(value: JsonValue) -> None:
+    assert stay_of({"evict_weight_factor": 0.5}).evict_weight_factor == 0.5
+    with pytest.raises(LaunchError, match="option 'evict_weight_factor' must be a number above zero"):
+        stay_of({"evict_weight_factor": value})
+
+
 def test_only_what_was_given_is_changed() -> None:
     stay = Stay(pinned=True, auto_evict=True)
     assert stay.changed_by({"ctx_size": 1, "evict_idle_timeout": 5.0}, {"evict_idle_timeout": 5.0}) == Stay(

@@ -98,6 +98,19 @@ async def test_the_progress_is_part_of_the_loads_stream(
     assert told[-1][0] == "complete"
 
 
+async def test_a_model_is_pinned_while_it_is_fetched(world: World, site: HubSite) -> None:
+    site.gate = threading.Event()
+    loading = asyncio.create_task(world.post("/v1/load", {"model_name": "two"}))
+    await until_half(world)
+    for pinned in (False, True):
+        assert (await world.post("/internal/pin", {"model": "two", "pinned": pinned})).status == 200
+        (item,) = (await world.get("/v1/health")).json["all_models_loaded"]
+        assert (item["status"], item["pinned"]) == ("loading", pinned)
+    site.gate.set()
+    assert (await loading).status == 200
+    assert (await world.get("/v1/health")).json["pinned_models"] == ["user.two"]
+
+
 async def test_a_request_fetches_and_all_who_wait_share_it(
     world: World, site: HubSite, driver: FakeDriver
 ) -> None:

@@ -106,6 +106,22 @@ ROUTES: Final = (
     Row("Anthropic: count_tokens", "POST", "/v1/messages/count_tokens", 200, {"input_tokens": 3}, CHAT),
     Row("/internal/shutdown", "POST", "/internal/shutdown", 200, {"status": "shutting down"}),
     Row(
+        "/internal/simulate-vram-pressure",
+        "POST",
+        "/internal/simulate-vram-pressure",
+        200,
+        {"status": "ok"},
+        {"pct": 0.95},
+    ),
+    Row(
+        "/internal/simulate-vram-pressure with what is no share",
+        "POST",
+        "/internal/simulate-vram-pressure",
+        400,
+        has("error"),
+        {"pct": 95},
+    ),
+    Row(
         "an unknown path",
         "GET",
         "/nope",
