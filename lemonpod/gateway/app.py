@@ -13,6 +13,7 @@ from lemonpod.gateway import (
     aliases_api,
     health,
     keys,
+    left_out,
     middlewares,
     models_api,
     ollama_api,
@@ -72,7 +73,8 @@ def make_app(
     app.on_shutdown.append(dismiss_viewers)
     app.on_response_prepare.append(middlewares.say_origin)
     app.on_response_prepare.append(middlewares.say_server)
-    app.router.add_get("/", page)
+    for path in ("/", "/status"):
+        app.router.add_get(path, page)
     app.router.add_get("/live", health.live)
     app.router.add_get("/internal/engines", list_engines)
     app.router.add_get("/internal/logs", admin.logs)
@@ -88,6 +90,7 @@ def make_app(
     for path in ENDPOINTS:
         app.router.add_post(path, _of_the_data_path)
     ollama_api.add_routes(app.router)
+    left_out.add_routes(app.router)
     for prefix in SOCKET_PREFIXES:
         app.router.add_get(prefix + LOGS, stream_logs)
     return app
@@ -103,6 +106,7 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_post(f"{prefix}/log-level", params_api.set_log_level)
     router.add_get(f"{prefix}/models", models_api.list_models)
     router.add_post(f"{prefix}/models/register", pull_api.register)
+    router.add_get(f"{prefix}/models/register", _only_post)
     router.add_get(f"{prefix}/models/{{id:.+}}/files", models_api.list_files)
     router.add_get(f"{prefix}/models/{{id:.+}}/options", options_api.get_options)
     router.add_post(f"{prefix}/models/{{id:.+}}/options", options_api.save_options)
@@ -125,3 +129,8 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
 async def _of_the_data_path(request: web.Request) -> web.StreamResponse:
     """Never asked: the path is known here so that another method is answered with the right one."""
     raise web.HTTPNotFound
+
+
+async def _only_post(request: web.Request) -> web.StreamResponse:
+    """For a path that would else be taken for the name of a model."""
+    raise web.HTTPMethodNotAllowed(request.method, {"POST"})
