@@ -113,6 +113,11 @@ class Pool:
         """Of engines of one kind; UNLIMITED for any number."""
         return self._places.rules.limit
 
+    def limit_to(self, max_loaded: int) -> None:
+        """Let so many engines of one kind run; those beyond it leave when another one needs a place."""
+        self._places.rules = replace(self._places.rules, limit=max_loaded)
+        self._places.arrange()
+
     async def load(self, model: str, overrides: Mapping[str, JsonValue] | None = None) -> InstanceStatus:
         """Return when the model is ready, with these options; None stands for whatever it runs with.
 

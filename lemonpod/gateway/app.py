@@ -44,7 +44,7 @@ def make_app(
     settings: GatewaySettings,
     *,
     shutdown: Callable[[], None],
-    params: Params | None = None,
+    params: Params,
     journal: Journal | None = None,
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it.
@@ -63,7 +63,7 @@ def make_app(
     app[keys.INVENTORY] = inventory
     app[keys.MACHINE] = Machine(inventory.facts)
     app[keys.POOL] = pool
-    app[keys.PARAMS] = params or Params()
+    app[keys.PARAMS] = params
     app[keys.PULLS] = pulls
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
@@ -82,6 +82,9 @@ def make_app(
     app.router.add_post("/internal/pin", admin.pin)
     app.router.add_post("/internal/shutdown", admin.shutdown)
     app.router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
+    app.router.add_post("/internal/set", params_api.keep_params)
+    app.router.add_get("/internal/config", params_api.get_params)
+    app.router.add_get("/internal/config/defaults", params_api.get_defaults)
     app.router.add_get("/internal/aliases", aliases_api.list_aliases)
     app.router.add_post("/internal/aliases", aliases_api.add)
     app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)

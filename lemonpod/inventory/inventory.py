@@ -143,6 +143,12 @@ class Inventory:
         await self._refreshed()
         return self.find(name)
 
+    def use_options(
+        self, options: Mapping[str, JsonValue], recipe_options: Mapping[str, Mapping[str, JsonValue]]
+    ) -> None:
+        """Plan the starts that come with these options of config.json."""
+        self._settings = replace(self._settings, options=options, recipe_options=recipe_options)
+
     def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
         """Everything wrong with manifest files, seen from this machine; reads them."""
         return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)

@@ -104,8 +104,12 @@ class Pulls:
         self._hub = hub
         self._environ = environ
         self._retry_after = retry_after
-        self.offline = offline or environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE
+        self.go_offline(offline)
         self._jobs: dict[str, Job] = {}
+
+    def go_offline(self, offline: bool) -> None:
+        """Fetch nothing from now on, or again, unless the environment says otherwise."""
+        self.offline = offline or self._environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE
 
     async def pull(
         self, model: str, order: Order, planned: Planned | None = None, *, told: Told | None = None
