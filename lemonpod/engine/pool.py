@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final
 
 from lemonpod.broker.ports import PortBroker
@@ -35,6 +36,7 @@ from lemonpod.engine.places import Places
 from lemonpod.engine.pressure import Relief
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.slots import UNLIMITED, Rules
+from lemonpod.engine.tally import Starts
 from lemonpod.engine.workshop import Workshop
 from lemonpod.errors import (
     CoolingDownError,
@@ -103,6 +105,8 @@ class Pool:
         self._memory = MemoryWatch(memory or Memory(), self._lives, settings.swap_linger, clock)
         self._failed: dict[str, Instance] = {}
         """The last failure of a model, for its reason and its log."""
+        self._starts: defaultdict[str, Starts] = defaultdict(Starts)
+        """Of lives that are over."""
         self._cooldowns: dict[str, CoolDown] = {}
         self._waiting: Counter[str] = Counter()
         """How many wait for a model, whichever of its lives they wait for."""
@@ -197,6 +201,11 @@ class Pool:
         alive = sorted(self._lives.values(), key=lambda instance: instance.used, reverse=True)
         failed = [instance for model, instance in self._failed.items() if model not in self._lives]
         return [self._status(instance) for instance in [*alive, *failed]]
+
+    def starts(self) -> dict[str, Starts]:
+        """What came of the starts of each model."""
+        alive = {model: self._starts[model].counting(instance) for model, instance in self._lives.items()}
+        return {**self._starts, **alive}
 
     def logs(
         self, model: str, *, tail: int | None = None, follow: bool = False
@@ -352,6 +361,7 @@ class Pool:
         self._places.leave(instance)
         self._memory.settle()
         self._memory.attend()
+        self._starts[model] = self._starts[model].counting(instance)
         if isinstance(failure, ModelNotFoundError):
             self._forgive(model)
         if failure is None and instance.engine is not None:

@@ -14,6 +14,7 @@ from lemonpod.gateway import (
     health,
     keys,
     left_out,
+    metrics,
     middlewares,
     models_api,
     ollama_api,
@@ -21,6 +22,7 @@ from lemonpod.gateway import (
     params_api,
     pressure_api,
     pull_api,
+    registry_api,
 )
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
@@ -76,6 +78,7 @@ def make_app(
     for path in ("/", "/status"):
         app.router.add_get(path, page)
     app.router.add_get("/live", health.live)
+    app.router.add_get("/metrics", metrics.metrics)
     app.router.add_get("/internal/engines", list_engines)
     app.router.add_get("/internal/logs", admin.logs)
     app.router.add_get("/internal/activity", admin.activity)
@@ -109,13 +112,16 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_post(f"{prefix}/log-level", params_api.set_log_level)
     router.add_get(f"{prefix}/models", models_api.list_models)
     router.add_post(f"{prefix}/models/register", pull_api.register)
-    router.add_get(f"{prefix}/models/register", _only_post)
+    router.add_post(f"{prefix}/models/check-updates", registry_api.check_updates)
+    for path in ("register", "check-updates"):
+        router.add_get(f"{prefix}/models/{path}", _only_post)
     router.add_get(f"{prefix}/models/{{id:.+}}/files", models_api.list_files)
     router.add_get(f"{prefix}/models/{{id:.+}}/options", options_api.get_options)
     router.add_post(f"{prefix}/models/{{id:.+}}/options", options_api.save_options)
     router.add_delete(f"{prefix}/models/{{id:.+}}/options", options_api.reset_options)
     router.add_get(f"{prefix}/models/{{id:.+}}", models_api.get_model)
     router.add_post(f"{prefix}/pull", pull_api.pull)
+    router.add_get(f"{prefix}/registry/search", registry_api.search)
     router.add_get(f"{prefix}/pull/variants", pull_api.list_variants)
     router.add_get(f"{prefix}/downloads", pull_api.downloads)
     router.add_post(f"{prefix}/downloads/control", pull_api.control_download)

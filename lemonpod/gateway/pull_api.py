@@ -71,7 +71,7 @@ async def register(request: web.Request) -> web.Response:
             "status": "success",
             "model_name": wish.model,
             "canonical_model_name": wish.model,
-            "model": await describe(inventory, request.app[keys.POOL], servable),
+            "model": await describe(request.app, servable),
         }
     )
 
