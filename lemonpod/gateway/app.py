@@ -11,6 +11,7 @@ from lemonpod.engine.pool import Pool
 from lemonpod.gateway import (
     admin,
     aliases_api,
+    cleanup_api,
     health,
     keys,
     left_out,
@@ -88,6 +89,7 @@ def make_app(
     app.router.add_post("/internal/set", params_api.keep_params)
     app.router.add_get("/internal/config", params_api.get_params)
     app.router.add_get("/internal/config/defaults", params_api.get_defaults)
+    app.router.add_post("/internal/cleanup-cache", cleanup_api.clean)
     app.router.add_get("/internal/aliases", aliases_api.list_aliases)
     app.router.add_post("/internal/aliases", aliases_api.add)
     app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
