@@ -76,32 +76,37 @@ def make_app(
     app.on_shutdown.append(dismiss_viewers)
     app.on_response_prepare.append(middlewares.say_origin)
     app.on_response_prepare.append(middlewares.say_server)
-    for path in ("/", "/status"):
-        app.router.add_get(path, page)
-    app.router.add_get("/live", health.live)
-    app.router.add_get("/metrics", metrics.metrics)
-    app.router.add_get("/internal/engines", list_engines)
-    app.router.add_get("/internal/logs", admin.logs)
-    app.router.add_get("/internal/activity", admin.activity)
-    app.router.add_post("/internal/pin", admin.pin)
-    app.router.add_post("/internal/shutdown", admin.shutdown)
-    app.router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
-    app.router.add_post("/internal/set", params_api.keep_params)
-    app.router.add_get("/internal/config", params_api.get_params)
-    app.router.add_get("/internal/config/defaults", params_api.get_defaults)
-    app.router.add_post("/internal/cleanup-cache", cleanup_api.clean)
-    app.router.add_get("/internal/aliases", aliases_api.list_aliases)
-    app.router.add_post("/internal/aliases", aliases_api.add)
-    app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
-    for prefix in PREFIXES:
-        _add_api(app.router, prefix)
-    for path in ENDPOINTS:
-        app.router.add_post(path, _of_the_data_path)
-    ollama_api.add_routes(app.router)
-    left_out.add_routes(app.router)
-    for prefix in SOCKET_PREFIXES:
-        app.router.add_get(prefix + LOGS, stream_logs)
+    add_routes(app.router)
     return app
+
+
+def add_routes(router: web.UrlDispatcher) -> None:
+    """Every path that there is."""
+    for path in ("/", "/status"):
+        router.add_get(path, page)
+    router.add_get("/live", health.live)
+    router.add_get("/metrics", metrics.metrics)
+    router.add_get("/internal/engines", list_engines)
+    router.add_get("/internal/logs", admin.logs)
+    router.add_get("/internal/activity", admin.activity)
+    router.add_post("/internal/pin", admin.pin)
+    router.add_post("/internal/shutdown", admin.shutdown)
+    router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
+    router.add_post("/internal/set", params_api.keep_params)
+    router.add_get("/internal/config", params_api.get_params)
+    router.add_get("/internal/config/defaults", params_api.get_defaults)
+    router.add_post("/internal/cleanup-cache", cleanup_api.clean)
+    router.add_get("/internal/aliases", aliases_api.list_aliases)
+    router.add_post("/internal/aliases", aliases_api.add)
+    router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
+    for prefix in PREFIXES:
+        _add_api(router, prefix)
+    for path in ENDPOINTS:
+        router.add_post(path, _of_the_data_path)
+    ollama_api.add_routes(router)
+    left_out.add_routes(router)
+    for prefix in SOCKET_PREFIXES:
+        router.add_get(prefix + LOGS, stream_logs)
 
 
 def _add_api(router: web.UrlDispatcher, prefix: str) -> None:

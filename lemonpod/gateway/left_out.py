@@ -27,6 +27,11 @@ class LeftOut:
         """As aiohttp is told of it."""
         return (self.path,) if self.at_root else tuple(prefix + self.path for prefix in PREFIXES)
 
+    @property
+    def is_ollamas(self) -> bool:
+        """It is asked by clients who expect another shape of errors."""
+        return self.path.startswith("/api/")
+
 
 _NO_JOBS: Final = ("requests are not kept to be carried out later", "send each when it is due")
 _NO_INSTALLS: Final = (
@@ -34,6 +39,7 @@ _NO_INSTALLS: Final = (
     "use `lemonpod backends install-external` or `uninstall-external` on its machine",
 )
 _NO_CLOUD: Final = ("no model runs elsewhere", "ask that provider itself")
+_NO_MAKING: Final = ("models are neither made nor moved", "register what there is with `lemonpod register`")
 _NO_MCP: Final = ("the server uses no tools by itself", "offer tools with each chat request")
 
 LEFT_OUT: Final = (
@@ -65,18 +71,32 @@ LEFT_OUT: Final = (
         "read /metrics or /internal/activity",
         at_root=True,
     ),
+    LeftOut(("POST",), "/api/create", *_NO_MAKING, at_root=True),
+    LeftOut(
+        ("POST",),
+        "/api/copy",
+        "models are not copied",
+        "give it another name with `lemonpod alias add`",
+        at_root=True,
+    ),
+    LeftOut(("POST",), "/api/push", *_NO_MAKING, at_root=True),
+    LeftOut(("POST",), "/api/blobs/{digest}", *_NO_MAKING, at_root=True),
 )
+"""The last are Ollama's."""
 
 
 def add_routes(router: web.UrlDispatcher) -> None:
-    """The paths of the table."""
+    """The paths of the table, but for Ollama's."""
     for item in LEFT_OUT:
-        for path in item.paths:
-            for method in item.methods:
-                router.add_route(method, path, _refused(item))
+        if not item.is_ollamas:
+            for path in item.paths:
+                for method in item.methods:
+                    router.add_route(method, path, refused(item))
 
 
-def _refused(item: LeftOut) -> Handler:
+def refused(item: LeftOut) -> Handler:
+    """Answers that it is left out."""
+
     async def refuse(request: web.Request) -> web.StreamResponse:
         raise UnsupportedOperationError(
             f"{request.method} {request.path} is not supported: {item.reason}", hint=item.instead

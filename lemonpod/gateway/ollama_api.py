@@ -13,11 +13,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lemonpod.contract.vocabulary import Accelerator, Capability
-from lemonpod.errors import LemonpodError, ModelNotFoundError, UnsupportedOperationError
+from lemonpod.errors import LemonpodError, ModelNotFoundError
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import object_of
 from lemonpod.gateway.errors import answer_to, message_of
 from lemonpod.gateway.fetching import Wish, fetching
+from lemonpod.gateway.left_out import LEFT_OUT, refused
 from lemonpod.gateway.load_stream import Words, stream_work
 from lemonpod.gateway.pull_api import delete_model
 from lemonpod.gateway.translate.given import Given
@@ -39,7 +40,6 @@ _CAPABILITIES: Final = {
 }
 _SUCCESS: Final = {"status": "success"}
 _GIGABYTE: Final = 10**9
-_UNSUPPORTED: Final = ("/api/create", "/api/copy", "/api/push", "/api/blobs/{digest}")
 
 
 class _OnDisk(NamedTuple):
@@ -59,8 +59,9 @@ def add_routes(router: web.UrlDispatcher) -> None:
     router.add_post("/api/pull", _in_its_words(pull))
     for method in ("DELETE", "POST"):
         router.add_route(method, "/api/delete", _in_its_words(delete))
-    for path in _UNSUPPORTED:
-        router.add_post(path, _in_its_words(unsupported))
+    for item in LEFT_OUT:
+        if item.is_ollamas:
+            router.add_post(item.path, _in_its_words(refused(item)))
 
 
 async def version(request: web.Request) -> web.Response:
@@ -135,13 +136,6 @@ async def delete(request: web.Request) -> web.Response:
     """Forget a model and remove what of its files is its alone."""
     await delete_model(request.app, _named(Given(await object_of(request))))
     return web.Response()
-
-
-async def unsupported(request: web.Request) -> web.Response:
-    """What makes or moves models."""
-    raise UnsupportedOperationError(
-        f"{request.path} is not supported", hint="register models with `lemonpod register`"
-    )
 
 
 def _named(given: Given) -> str:
