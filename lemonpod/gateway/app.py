@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from lemonpod.contract.vocabulary import Body
 from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway import (
@@ -107,6 +108,9 @@ def add_routes(router: web.UrlDispatcher) -> None:
     left_out.add_routes(router)
     for prefix in SOCKET_PREFIXES:
         router.add_get(prefix + LOGS, stream_logs)
+    for route in ROUTES:
+        if route.spec.body is Body.SOCKET:
+            router.add_get(route.spec.path, _of_the_data_path)
 
 
 def _add_api(router: web.UrlDispatcher, prefix: str) -> None:

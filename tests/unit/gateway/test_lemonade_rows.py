@@ -15,9 +15,10 @@ from tests.factories import make_document
 from tests.fakes.driver import Connection
 from tests.hub_site import Repo, hub_site
 from tests.unit.gateway.rows.answers import ANSWERS
+from tests.unit.gateway.rows.control import CONTROL
 from tests.unit.gateway.rows.keys import KEYS
 from tests.unit.gateway.rows.left_out import LEFT
-from tests.unit.gateway.rows.roots import CONTROL, ROOTS
+from tests.unit.gateway.rows.roots import ROOTS
 from tests.unit.gateway.rows.routes import ROUTES
 from tests.unit.gateway.rows.row import CHAT, POST_ONLY, Row, error
 from tests.unit.gateway.test_gates import MODEL

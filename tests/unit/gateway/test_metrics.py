@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 from lemonpod.gateway.exposition import Family, exposition
 from lemonpod.gateway.settings import GatewaySettings
@@ -51,6 +52,26 @@ async def test_a_server_without_models(start: Starter) -> None:
     assert found['lemonade_max_loaded_models{type="llm"}'] == -1
     assert found["lemonpod_rejected_manifests"] == 0
     assert found["lemonade_memory_used_gb"] > 0
+
+
+async def test_the_page_lists_every_family(start: Starter) -> None:
+    world = await start(engine)
+    await world.post("/v1/chat/completions", CHAT)
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE))
+
+    reply = await world.get("/metrics")
+
+    told = dict(re.findall(r"^# TYPE (\w+) (\w+)$", reply.body.decode(), re.MULTILINE))
+    assert told.items() <= documented.items()
+    # What an engine does not tell, and what drivers would have to be asked for.
+    assert documented.keys() - told.keys() <= {
+        "lemonade_model_time_to_first_token_seconds",
+        "lemonade_model_tokens_per_second",
+        "lemonade_gpu_usage_percent",
+        "lemonade_vram_used_gb",
+        "lemonade_npu_usage_percent",
+    }
 
 
 async def test_requests_tokens_and_loads_are_counted_for_their_model(start: Starter) -> None:
