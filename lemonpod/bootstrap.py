@@ -173,7 +173,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
             settings.gateway,
             shutdown=end.set,
             params=Configuration(
-                settings, environ, partial(_used, inventory=inventory, pool=pool, pulls=pulls)
+                settings, environ, partial(use_settings, inventory=inventory, pool=pool, pulls=pulls)
             ),
             journal=journal,
         )
@@ -193,7 +193,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         log.info("ending: %d engine(s) to stop", len(running_engines))
 
 
-def _used(settings: Settings, inventory: Inventory, pool: Pool, pulls: Pulls) -> None:
+def use_settings(settings: Settings, inventory: Inventory, pool: Pool, pulls: Pulls) -> None:
     """Go on with other settings, as far as that works without a restart."""
     set_level(settings.log_level)
     inventory.use_options(settings.launch_options, settings.recipe_options)

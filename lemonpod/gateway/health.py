@@ -16,7 +16,7 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.engines_api import driver_of
 from lemonpod.gateway.load_stream import progress_json
 from lemonpod.gateway.models_api import main_checkpoint
-from lemonpod.host.usage import cpu_percent, cpu_time, memory_used
+from lemonpod.host.usage import cpu_percent, cpu_time, gpu_use, memory_used
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.secrets import without_secrets
 
@@ -76,15 +76,18 @@ async def machine_usage() -> dict[str, float | None]:
     """As `/system-stats` tells it."""
     before = cpu_time()
     await asyncio.sleep(_SAMPLE)
-    used = memory_used()
+    gpu = gpu_use()
     return {
         "cpu_percent": cpu_percent(before, cpu_time()),
-        "memory_gb": None if used is None else round(used / (1 << 30), 2),
-        # Drivers would have to be asked for these.
-        "gpu_percent": None,
-        "vram_gb": None,
-        "npu_percent": None,
+        "memory_gb": _gib(memory_used()),
+        "gpu_percent": gpu.percent,
+        "vram_gb": _gib(gpu.memory_bytes),
+        "npu_percent": None,  # its driver would have to be asked
     }
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else round(size / (1 << 30), 2)
 
 
 def health_document(app: web.Application) -> dict[str, Any]:
