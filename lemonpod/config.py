@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
+from lemonpod.config_keys import LAUNCH_OPTIONS, THRESHOLD, UNUSED_KEYS, USED_KEYS
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import MEMORY_THRESHOLD, EngineSettings
 from lemonpod.engine.slots import UNLIMITED
@@ -31,54 +32,9 @@ DEFAULT_PORT: Final = 13305
 SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 
 DEFAULT_MAX_LOADED: Final = 1
-THRESHOLD: Final = "auto_evict_threshold_pct"
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
-USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
-    {
-        "host": str,
-        "port": int,
-        "log_level": str,
-        "models_dir": str,
-        "ctx_size": int,
-        "extra_models_dir": str,
-        "offline": bool,
-        "max_loaded_models": int,
-        "auto_evict": bool,
-        THRESHOLD: float,
-        "downsize_idle_timeout": float,
-        "evict_idle_timeout": float,
-        "evict_weight_factor": float,
-        "lemonpod": dict,
-    }
-)
-LAUNCH_OPTIONS: Final = (
-    "ctx_size",
-    "auto_evict",
-    "downsize_idle_timeout",
-    "evict_idle_timeout",
-    "evict_weight_factor",
-)
-"""Those of them that are options of models, for models that set none."""
-UNUSED_KEYS: Final = frozenset(
-    {
-        "auto_check_model_updates",
-        "broadcast",
-        "cloud_providers",
-        "config_version",
-        "default_model_source",
-        "disable_model_filtering",
-        "enable_dgpu_gtt",
-        "global_timeout",
-        "inhibit_suspend",
-        "no_fetch_executables",
-        "rocm_channel",
-        "rocm_install_method",
-        "telemetry",
-        "websocket_port",
-    }
-)
 # With zero these would ask without a pause, or give nobody the time to answer.
 _KINDS: Final[Mapping[Any, str]] = MappingProxyType(
     {bool: "true or false", int: "an integer", float: "a number"}

@@ -7,17 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from lemonpod.config import (
-    LAUNCH_OPTIONS,
-    THRESHOLD,
-    UNUSED_KEYS,
-    USED_KEYS,
-    Layer,
-    Settings,
-    config_file,
-    read_layers,
-    settle,
-)
+from lemonpod.config import Layer, Settings, config_file, read_layers, settle
+from lemonpod.config_keys import LAUNCH_OPTIONS, THRESHOLD, UNUSED_KEYS, USED_KEYS
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import ConfigError, MalformedRequestError

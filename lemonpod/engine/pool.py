@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -37,6 +37,7 @@ from lemonpod.engine.pressure import Relief
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.slots import UNLIMITED, Rules
 from lemonpod.engine.tally import Starts
+from lemonpod.engine.waiting import Waiting
 from lemonpod.engine.workshop import Workshop
 from lemonpod.errors import (
     CoolingDownError,
@@ -46,7 +47,6 @@ from lemonpod.errors import (
     ModelNotLoadedError,
     NameConflictError,
     NoSlotError,
-    QueueFullError,
     RuntimeUnavailableError,
     SlotsPinnedError,
     SpawnError,
@@ -108,8 +108,7 @@ class Pool:
         self._starts: defaultdict[str, Starts] = defaultdict(Starts)
         """Of lives that are over."""
         self._cooldowns: dict[str, CoolDown] = {}
-        self._waiting: Counter[str] = Counter()
-        """How many wait for a model, whichever of its lives they wait for."""
+        self._waiting = Waiting(settings)
         self._closing = False
 
     @property
@@ -244,26 +243,8 @@ class Pool:
         if overrides is None and (lease := self.try_lease(model)) is not None:
             lease.wait = NO_WAIT
             return lease
-        with self._queued(model):
+        with self._waiting.one_more(model):
             return await self._wait(model, overrides)
-
-    @contextmanager
-    def _queued(self, model: str) -> Iterator[None]:
-        """One more that waits for the model, if it may."""
-        limit = self._settings.max_queue
-        if self._waiting[model] >= limit:
-            raise QueueFullError(
-                f"{limit} requests wait for {model} already",
-                retry_after=self._settings.swap_turn,
-                hint="come back later, or raise lemonpod.max_queue",
-            )
-        self._waiting[model] += 1
-        try:
-            yield
-        finally:
-            self._waiting[model] -= 1
-            if not self._waiting[model]:
-                del self._waiting[model]
 
     async def _wait(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
         begun = entered = self._clock()
