@@ -9,21 +9,19 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import fields
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lemonpod.config import LOG_LEVELS, THRESHOLD, Folders, Settings, home_folder, load_settings
-from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator, JsonValue
+from lemonpod.config import Folders, Settings, home_folder, load_settings
+from lemonpod.contract.vocabulary import BUILTIN_RECIPES, Accelerator
 from lemonpod.discovery.paths import discovery_paths
-from lemonpod.errors import ConfigError
 from lemonpod.host.choice import lacks_an_architecture
 from lemonpod.host.detect import detect
 from lemonpod.host.facts import HostFacts
 from lemonpod.inventory.inventory import Inventory
-from lemonpod.launch.request import ContainerPolicy, LaunchSettings
+from lemonpod.launch.request import LaunchSettings
 from lemonpod.log import set_level
 from lemonpod.models.hub import hub_dir
 from lemonpod.models.registry import ModelRegistry
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
     from lemonpod.engine.api import Adopter
     from lemonpod.engine.pool import Pool
     from lemonpod.engine.pressure import Reading
-    from lemonpod.engine.settings import EngineSettings
-    from lemonpod.gateway.params import Params
-    from lemonpod.gateway.settings import GatewaySettings
+    from lemonpod.pull.pulls import Pulls
 
 _LOOK_AGAIN: Final = 5.0
 """Seconds to the next look for what an earlier server left with a runtime that does not answer."""
@@ -127,6 +123,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
     from lemonpod.log import copied_to
     from lemonpod.pull.missing import MissingFiles
     from lemonpod.pull.pulls import Pulls
+    from lemonpod.reconfigure import Configuration
 
     end = asyncio.Event()
     inventory = make_inventory(settings, environ)
@@ -175,7 +172,9 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
             pulls,
             settings.gateway,
             shutdown=end.set,
-            params=_params(settings),
+            params=Configuration(
+                settings, environ, partial(use_settings, inventory=inventory, pool=pool, pulls=pulls)
+            ),
             journal=journal,
         )
         host, port = await stack.enter_async_context(running(app, settings.host, settings.port))
@@ -194,40 +193,12 @@ async def _serve(settings: Settings, environ: Mapping[str, str]) -> None:
         log.info("ending: %d engine(s) to stop", len(running_engines))
 
 
-def _params(settings: Settings) -> Params:
-    """What `/params` shows; the log's level is all that can change without a restart."""
-    from lemonpod.gateway.params import Params
-
-    values: dict[str, JsonValue] = {
-        "host": settings.host,
-        "port": settings.port,
-        "log_level": settings.log_level,
-        "models_dir": settings.models_dir,
-        THRESHOLD: settings.memory_threshold,
-        **settings.launch_options,
-        **{recipe: dict(options) for recipe, options in settings.recipe_options.items()},
-        "lemonpod": {
-            **_shown(settings.engine),
-            **_shown(settings.gateway),
-            **_shown(settings.containers),
-        },
-    }
-    return Params(values, {"log_level": _set_log_level})
-
-
-def _shown(settings: EngineSettings | GatewaySettings | ContainerPolicy) -> dict[str, JsonValue]:
-    """The fields that a file may set: keys of the API are none of them."""
-    return {
-        field.name: value
-        for field in fields(settings)
-        if isinstance(value := getattr(settings, field.name), bool | int | float | str) and field.repr
-    }
-
-
-def _set_log_level(level: object) -> None:
-    if level not in LOG_LEVELS:
-        raise ConfigError(f"log_level must be one of {', '.join(LOG_LEVELS)}, not {level!r}")
-    set_level(str(level))
+def use_settings(settings: Settings, inventory: Inventory, pool: Pool, pulls: Pulls) -> None:
+    """Go on with other settings, as far as that works without a restart."""
+    set_level(settings.log_level)
+    inventory.use_options(settings.launch_options, settings.recipe_options)
+    pool.limit_to(settings.max_loaded_models)
+    pulls.go_offline(settings.offline)
 
 
 async def _adopt(driver: Adopter, pool: Pool, inventory: Inventory) -> None:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
+from lemonpod.config_keys import LAUNCH_OPTIONS, THRESHOLD, UNUSED_KEYS, USED_KEYS
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import MEMORY_THRESHOLD, EngineSettings
 from lemonpod.engine.slots import UNLIMITED
@@ -31,55 +32,9 @@ DEFAULT_PORT: Final = 13305
 SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 
 DEFAULT_MAX_LOADED: Final = 1
-THRESHOLD: Final = "auto_evict_threshold_pct"
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
-USED_KEYS: Final[Mapping[str, type]] = MappingProxyType(
-    {
-        "host": str,
-        "port": int,
-        "log_level": str,
-        "models_dir": str,
-        "ctx_size": int,
-        "extra_models_dir": str,
-        "offline": bool,
-        "max_loaded_models": int,
-        "auto_evict": bool,
-        THRESHOLD: float,
-        "downsize_idle_timeout": float,
-        "evict_idle_timeout": float,
-        "evict_weight_factor": float,
-        "lemonpod": dict,
-    }
-)
-# Those of them that are options of models, for models that set none.
-_LAUNCH_OPTIONS: Final = (
-    "ctx_size",
-    "auto_evict",
-    "downsize_idle_timeout",
-    "evict_idle_timeout",
-    "evict_weight_factor",
-)
-# Lemonade's other global keys: a user's file works unchanged, and they change nothing here.
-_ACCEPTED_KEYS: Final = frozenset(
-    {
-        "auto_check_model_updates",
-        "broadcast",
-        "cloud_providers",
-        "config_version",
-        "default_model_source",
-        "disable_model_filtering",
-        "enable_dgpu_gtt",
-        "global_timeout",
-        "inhibit_suspend",
-        "no_fetch_executables",
-        "rocm_channel",
-        "rocm_install_method",
-        "telemetry",
-        "websocket_port",
-    }
-)
 # With zero these would ask without a pause, or give nobody the time to answer.
 _KINDS: Final[Mapping[Any, str]] = MappingProxyType(
     {bool: "true or false", int: "an integer", float: "a number"}
@@ -107,6 +62,10 @@ _WATCHDOG_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "LEMONADE_BACKEND_WATCHDOG_MAX_FAILURES": "watchdog_max_failures",
     }
 )
+
+
+Layer: TypeAlias = tuple[object, Mapping[str, Any]]
+"""Where settings stand, as errors call it, and the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +96,8 @@ class Settings:
     """Option values for every recipe, below each model's own, as `ctx_size`."""
     recipe_options: Mapping[str, Mapping[str, JsonValue]]
     """The sections of config.json that are named after a recipe: option values for that recipe."""
+    unused: Mapping[str, JsonValue]
+    """Lemonade's settings that change nothing here."""
     engine: EngineSettings
     gateway: GatewaySettings
     containers: ContainerPolicy
@@ -174,28 +135,51 @@ def load_settings(
     log_level: str | None = None,
 ) -> Settings:
     """Read every layer; raises ConfigError naming the file and the key."""
-    layers = [SYSTEM_DEFAULTS, folders.config / "config.json"]
+    layers = read_layers(environ, folders)
+    return settle(layers, environ, folders, host=host, port=port, log_level=log_level)
+
+
+def read_layers(environ: Mapping[str, str], folders: Folders) -> list[Layer]:
+    """What the files say, config.json last; raises ConfigError for one that cannot be read."""
+    paths = [SYSTEM_DEFAULTS, config_file(folders)]
     if extra := environ.get("LEMONADE_DEFAULTS_PATH"):
-        layers.insert(1, Path(extra))
+        paths.insert(1, Path(extra))
+    return [(path, _read(path)) for path in paths]
+
+
+def config_file(folders: Folders) -> Path:
+    """The file that is the operator's own."""
+    return folders.config / "config.json"
+
+
+def settle(
+    layers: Iterable[Layer],
+    environ: Mapping[str, str],
+    folders: Folders,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    log_level: str | None = None,
+) -> Settings:
+    """What the layers come to, of which later ones win; raises ConfigError naming place and key."""
     engine = EngineSettings()
     gateway = GatewaySettings()
     containers = ContainerPolicy()
     options: dict[str, Any] = {}
     sections: dict[str, Mapping[str, JsonValue]] = {}
-    for path in layers:
-        document = _read(path)
-        _check_keys(document, path)
-        ours = document.pop("lemonpod", {})
+    for where, document in layers:
+        _check_keys(document, where)
+        ours = document.get("lemonpod", {})
         sections |= {
             name: {**sections.get(name, {}), **value}
             for name, value in document.items()
-            if isinstance(value, dict)
+            if isinstance(value, dict) and name != "lemonpod"
         }
         options |= document
-        engine = _override(engine, ours, path)
-        gateway = _override(gateway, ours, path)
-        containers = _override(containers, ours, path)
-        _refuse_unknown(ours, _OURS, f"{path}: lemonpod")
+        engine = _override(engine, ours, where)
+        gateway = _override(gateway, ours, where)
+        containers = _override(containers, ours, where)
+        _refuse_unknown(ours, _OURS, f"{where}: lemonpod")
     engine = _override(engine, _watchdog(environ), "environment")
     if not 1 <= engine.first_port <= engine.last_port <= 65535:
         raise ConfigError(
@@ -224,8 +208,9 @@ def load_settings(
         offline=options.get("offline", False),
         max_loaded_models=_limit(options.get("max_loaded_models", DEFAULT_MAX_LOADED)),
         memory_threshold=_threshold(options.get(THRESHOLD, MEMORY_THRESHOLD)),
-        launch_options={name: options[name] for name in _LAUNCH_OPTIONS if name in options},
+        launch_options={name: options[name] for name in LAUNCH_OPTIONS if name in options},
         recipe_options=sections,
+        unused={name: options[name] for name in options.keys() & UNUSED_KEYS - sections.keys()},
         engine=engine,
         gateway=gateway,
         containers=containers,
@@ -310,21 +295,21 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {error.message}", hint=error.hint) from error
 
 
-def _check_keys(document: Mapping[str, Any], path: Path) -> None:
+def _check_keys(document: Mapping[str, Any], where: object) -> None:
     recipes = {name for name, value in document.items() if isinstance(value, dict)}
-    _refuse_unknown(document, {*USED_KEYS, *_ACCEPTED_KEYS, *recipes}, str(path))
+    _refuse_unknown(document, {*USED_KEYS, *UNUSED_KEYS, *recipes}, str(where))
     for name in recipes - USED_KEYS.keys():
         # Every object counts as a recipe's section, but no recipe has options of these names.
         if document[name] and document[name].keys() <= _OURS:
-            raise ConfigError(f"{path}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
+            raise ConfigError(f"{where}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
         value = document.get(name)
         accepted = (int, float) if kind is float else kind
         is_kind = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
         if name in document and not is_kind:
-            raise ConfigError(f"{path}: {name} must be of type {kind.__name__}, not {value!r}")
+            raise ConfigError(f"{where}: {name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and "\0" in value:
-            raise ConfigError(f"{path}: {name} holds a NUL character")
+            raise ConfigError(f"{where}: {name} holds a NUL character")
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "a" * 40
 
@@ -31,6 +31,7 @@ class Repo:
     status: int = 200
     """Of every answer about it."""
     error_code: str | None = None
+    tags: list[str] = field(default_factory=list)
 
     def is_lfs(self, path: str) -> bool:
         return path.endswith((".gguf", ".safetensors", ".bin"))
@@ -82,6 +83,8 @@ def hub_site() -> Iterator[HubSite]:
             if site.refuse:
                 status, headers = site.refuse.pop(0)
                 self._answer(status, b"{}", headers)
+            elif path == "/api/models":
+                self._search(parse_qs(urlsplit(self.path).query))
             elif path.startswith("/api/models/"):
                 self._info(path.removeprefix("/api/models/").partition("/revision/")[0])
             elif path.startswith("/cdn/"):
@@ -108,6 +111,15 @@ def hub_site() -> Iterator[HubSite]:
                 siblings.append(sibling)
             body = {"id": name, "modelId": name, "sha": repo.commit, "siblings": siblings}
             self._answer(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+        def _search(self, query: dict[str, list[str]]) -> None:
+            found = [
+                {"id": name, "tags": repo.tags, "downloads": len(repo.files), "likes": 1}
+                for name, repo in site.repos.items()
+                if query["search"][0] in name and set(query.get("filter", [])) <= set(repo.tags)
+            ]
+            body = json.dumps(found[: int(query["limit"][0])]).encode()
+            self._answer(200, body, {"Content-Type": "application/json"})
 
         def _refused(self, name: str) -> bool:
             repo = site.repos.get(name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from lemonpod.broker.ports import PortBroker
@@ -35,6 +36,8 @@ from lemonpod.engine.places import Places
 from lemonpod.engine.pressure import Relief
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.engine.slots import UNLIMITED, Rules
+from lemonpod.engine.tally import Starts
+from lemonpod.engine.waiting import Waiting
 from lemonpod.engine.workshop import Workshop
 from lemonpod.errors import (
     CoolingDownError,
@@ -44,7 +47,6 @@ from lemonpod.errors import (
     ModelNotLoadedError,
     NameConflictError,
     NoSlotError,
-    QueueFullError,
     RuntimeUnavailableError,
     SlotsPinnedError,
     SpawnError,
@@ -103,15 +105,21 @@ class Pool:
         self._memory = MemoryWatch(memory or Memory(), self._lives, settings.swap_linger, clock)
         self._failed: dict[str, Instance] = {}
         """The last failure of a model, for its reason and its log."""
+        self._starts: defaultdict[str, Starts] = defaultdict(Starts)
+        """Of lives that are over."""
         self._cooldowns: dict[str, CoolDown] = {}
-        self._waiting: Counter[str] = Counter()
-        """How many wait for a model, whichever of its lives they wait for."""
+        self._waiting = Waiting(settings)
         self._closing = False
 
     @property
     def max_loaded(self) -> int:
         """Of engines of one kind; UNLIMITED for any number."""
         return self._places.rules.limit
+
+    def limit_to(self, max_loaded: int) -> None:
+        """Let so many engines of one kind run; those beyond it leave when another one needs a place."""
+        self._places.rules = replace(self._places.rules, limit=max_loaded)
+        self._places.arrange()
 
     async def load(self, model: str, overrides: Mapping[str, JsonValue] | None = None) -> InstanceStatus:
         """Return when the model is ready, with these options; None stands for whatever it runs with.
@@ -193,6 +201,11 @@ class Pool:
         failed = [instance for model, instance in self._failed.items() if model not in self._lives]
         return [self._status(instance) for instance in [*alive, *failed]]
 
+    def starts(self) -> dict[str, Starts]:
+        """What came of the starts of each model."""
+        alive = {model: self._starts[model].counting(instance) for model, instance in self._lives.items()}
+        return {**self._starts, **alive}
+
     def logs(
         self, model: str, *, tail: int | None = None, follow: bool = False
     ) -> AsyncGenerator[LogLine, None]:
@@ -230,26 +243,8 @@ class Pool:
         if overrides is None and (lease := self.try_lease(model)) is not None:
             lease.wait = NO_WAIT
             return lease
-        with self._queued(model):
+        with self._waiting.one_more(model):
             return await self._wait(model, overrides)
-
-    @contextmanager
-    def _queued(self, model: str) -> Iterator[None]:
-        """One more that waits for the model, if it may."""
-        limit = self._settings.max_queue
-        if self._waiting[model] >= limit:
-            raise QueueFullError(
-                f"{limit} requests wait for {model} already",
-                retry_after=self._settings.swap_turn,
-                hint="come back later, or raise lemonpod.max_queue",
-            )
-        self._waiting[model] += 1
-        try:
-            yield
-        finally:
-            self._waiting[model] -= 1
-            if not self._waiting[model]:
-                del self._waiting[model]
 
     async def _wait(self, model: str, overrides: Mapping[str, JsonValue] | None) -> EngineLease:
         begun = entered = self._clock()
@@ -347,6 +342,7 @@ class Pool:
         self._places.leave(instance)
         self._memory.settle()
         self._memory.attend()
+        self._starts[model] = self._starts[model].counting(instance)
         if isinstance(failure, ModelNotFoundError):
             self._forgive(model)
         if failure is None and instance.engine is not None:

@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from lemonpod.contract.vocabulary import Body
 from lemonpod.engine.journal import Journal
 from lemonpod.engine.pool import Pool
 from lemonpod.gateway import (
     admin,
     aliases_api,
+    cleanup_api,
     health,
     keys,
+    left_out,
+    metrics,
     middlewares,
     models_api,
     ollama_api,
@@ -20,6 +24,7 @@ from lemonpod.gateway import (
     params_api,
     pressure_api,
     pull_api,
+    registry_api,
 )
 from lemonpod.gateway.data.relay import Relay
 from lemonpod.gateway.engines_api import list_engines
@@ -43,7 +48,7 @@ def make_app(
     settings: GatewaySettings,
     *,
     shutdown: Callable[[], None],
-    params: Params | None = None,
+    params: Params,
     journal: Journal | None = None,
 ) -> web.Application:
     """The gateway in front of a pool; `shutdown` asks whoever runs the server to end it.
@@ -62,7 +67,7 @@ def make_app(
     app[keys.INVENTORY] = inventory
     app[keys.MACHINE] = Machine(inventory.facts)
     app[keys.POOL] = pool
-    app[keys.PARAMS] = params or Params()
+    app[keys.PARAMS] = params
     app[keys.PULLS] = pulls
     app[keys.STATS] = Stats()
     app[keys.RELAY] = Relay(inventory, pool, settings, app[keys.STATS])
@@ -72,25 +77,40 @@ def make_app(
     app.on_shutdown.append(dismiss_viewers)
     app.on_response_prepare.append(middlewares.say_origin)
     app.on_response_prepare.append(middlewares.say_server)
-    app.router.add_get("/", page)
-    app.router.add_get("/live", health.live)
-    app.router.add_get("/internal/engines", list_engines)
-    app.router.add_get("/internal/logs", admin.logs)
-    app.router.add_get("/internal/activity", admin.activity)
-    app.router.add_post("/internal/pin", admin.pin)
-    app.router.add_post("/internal/shutdown", admin.shutdown)
-    app.router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
-    app.router.add_get("/internal/aliases", aliases_api.list_aliases)
-    app.router.add_post("/internal/aliases", aliases_api.add)
-    app.router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
-    for prefix in PREFIXES:
-        _add_api(app.router, prefix)
-    for path in ENDPOINTS:
-        app.router.add_post(path, _of_the_data_path)
-    ollama_api.add_routes(app.router)
-    for prefix in SOCKET_PREFIXES:
-        app.router.add_get(prefix + LOGS, stream_logs)
+    add_routes(app.router)
     return app
+
+
+def add_routes(router: web.UrlDispatcher) -> None:
+    """Every path that there is."""
+    for path in ("/", "/status"):
+        router.add_get(path, page)
+    router.add_get("/live", health.live)
+    router.add_get("/metrics", metrics.metrics)
+    router.add_get("/internal/engines", list_engines)
+    router.add_get("/internal/logs", admin.logs)
+    router.add_get("/internal/activity", admin.activity)
+    router.add_post("/internal/pin", admin.pin)
+    router.add_post("/internal/shutdown", admin.shutdown)
+    router.add_post("/internal/simulate-vram-pressure", pressure_api.simulate)
+    router.add_post("/internal/set", params_api.keep_params)
+    router.add_get("/internal/config", params_api.get_params)
+    router.add_get("/internal/config/defaults", params_api.get_defaults)
+    router.add_post("/internal/cleanup-cache", cleanup_api.clean)
+    router.add_get("/internal/aliases", aliases_api.list_aliases)
+    router.add_post("/internal/aliases", aliases_api.add)
+    router.add_delete("/internal/aliases/{alias:.+}", aliases_api.remove)
+    for prefix in PREFIXES:
+        _add_api(router, prefix)
+    for path in ENDPOINTS:
+        router.add_post(path, _of_the_data_path)
+    ollama_api.add_routes(router)
+    left_out.add_routes(router)
+    for prefix in SOCKET_PREFIXES:
+        router.add_get(prefix + LOGS, stream_logs)
+    for route in ROUTES:
+        if route.spec.body is Body.SOCKET:
+            router.add_get(route.spec.path, _of_the_data_path)
 
 
 def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
@@ -103,12 +123,16 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
     router.add_post(f"{prefix}/log-level", params_api.set_log_level)
     router.add_get(f"{prefix}/models", models_api.list_models)
     router.add_post(f"{prefix}/models/register", pull_api.register)
+    router.add_post(f"{prefix}/models/check-updates", registry_api.check_updates)
+    for path in ("register", "check-updates"):
+        router.add_get(f"{prefix}/models/{path}", _only_post)
     router.add_get(f"{prefix}/models/{{id:.+}}/files", models_api.list_files)
     router.add_get(f"{prefix}/models/{{id:.+}}/options", options_api.get_options)
     router.add_post(f"{prefix}/models/{{id:.+}}/options", options_api.save_options)
     router.add_delete(f"{prefix}/models/{{id:.+}}/options", options_api.reset_options)
     router.add_get(f"{prefix}/models/{{id:.+}}", models_api.get_model)
     router.add_post(f"{prefix}/pull", pull_api.pull)
+    router.add_get(f"{prefix}/registry/search", registry_api.search)
     router.add_get(f"{prefix}/pull/variants", pull_api.list_variants)
     router.add_get(f"{prefix}/downloads", pull_api.downloads)
     router.add_post(f"{prefix}/downloads/control", pull_api.control_download)
@@ -125,3 +149,8 @@ def _add_api(router: web.UrlDispatcher, prefix: str) -> None:
 async def _of_the_data_path(request: web.Request) -> web.StreamResponse:
     """Never asked: the path is known here so that another method is answered with the right one."""
     raise web.HTTPNotFound
+
+
+async def _only_post(request: web.Request) -> web.StreamResponse:
+    """For a path that would else be taken for the name of a model."""
+    raise web.HTTPMethodNotAllowed(request.method, {"POST"})

@@ -15,14 +15,17 @@ from lemonpod.gateway.settings import GatewaySettings
 API_KEY: Final = "api_key"
 """Of a WebSocket's query."""
 
+PROOFS: Final = (b"authorization", b"x-api-key")
+"""The headers that carry a key; Anthropic's clients send only the second."""
+
 _OPENAI: Final = "openai-insecure-api-key."
 _LEMONADE: Final = "bearer."
 
 
 def proof_of(fields: Mapping[bytes, bytes]) -> bytes:
-    """What a client proves itself with, as if it stood in Authorization; Anthropic's say it elsewhere."""
-    authorization = fields.get(b"authorization")
-    if authorization is None and (key := fields.get(b"x-api-key")):
+    """What a client proves itself with, as if it stood in Authorization. The fields may hold others too."""
+    authorization, key = map(fields.get, PROOFS)
+    if authorization is None and key:
         return b"Bearer " + key
     return authorization or b""
 
@@ -52,10 +55,10 @@ def carries_key(protocol: str) -> bool:
 
 def keys_of_socket(authorization: bytes, query: str, protocols: Iterable[str]) -> list[bytes]:
     """Each key that a WebSocket's handshake carries, as an Authorization header: a page can set none."""
-    keys = [key.encode("utf-8", "surrogateescape") for key in parse_qs(query).get(API_KEY, [])]
+    keys = [to_bytes(key) for key in parse_qs(query).get(API_KEY, [])]
     for protocol in protocols:
         if protocol.startswith(_OPENAI):
-            keys.append(protocol.removeprefix(_OPENAI).encode("utf-8", "surrogateescape"))
+            keys.append(to_bytes(protocol.removeprefix(_OPENAI)))
         elif protocol.startswith(_LEMONADE):
             keys.append(_decoded(protocol.removeprefix(_LEMONADE)))
     return [*([authorization] if authorization else []), *(b"Bearer " + key for key in keys)]
@@ -74,6 +77,9 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
-@lru_cache(maxsize=2)
-def _encoded(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")
+def to_bytes(text: str) -> bytes:
+    """Text of a request or the environment, as it came."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+_encoded: Final = lru_cache(maxsize=2)(to_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, Final
 
 from aiohttp import web
@@ -15,11 +16,11 @@ from lemonpod.gateway import keys
 from lemonpod.gateway.engines_api import driver_of
 from lemonpod.gateway.load_stream import progress_json
 from lemonpod.gateway.models_api import main_checkpoint
-from lemonpod.host.usage import cpu_percent, cpu_time, memory_used
+from lemonpod.host.usage import cpu_percent, cpu_time, gpu_use, memory_used
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.launch.secrets import without_secrets
 
-_TYPES: Final = {
+TYPES: Final = {
     Mode.CHAT: "llm",
     Mode.EMBEDDINGS: "embedding",
     Mode.RERANKING: "reranking",
@@ -30,7 +31,7 @@ _TYPES: Final = {
     Mode.AUDIO_GENERATION: "audio-generation",
     Mode.MODEL_3D: "mesh",
 }
-_LIMITED: Final = ("llm", "embedding", "reranking", "transcription", "image", "tts", "classification")
+LIMITED: Final = ("llm", "embedding", "reranking", "transcription", "image", "tts", "classification")
 _SAMPLE: Final = 0.1
 """Seconds over which the processors are watched."""
 # Lemonade's words for (status, backend_health).
@@ -68,25 +69,32 @@ async def stats(request: web.Request) -> web.Response:
 
 async def system_stats(request: web.Request) -> web.Response:
     """How busy this machine is; null is unknown."""
+    return web.json_response(await machine_usage())
+
+
+async def machine_usage() -> dict[str, float | None]:
+    """As `/system-stats` tells it."""
     before = cpu_time()
     await asyncio.sleep(_SAMPLE)
-    used = memory_used()
-    return web.json_response(
-        {
-            "cpu_percent": cpu_percent(before, cpu_time()),
-            "memory_gb": None if used is None else round(used / (1 << 30), 2),
-            # Drivers would have to be asked for these.
-            "gpu_percent": None,
-            "vram_gb": None,
-            "npu_percent": None,
-        }
-    )
+    gpu = gpu_use()
+    return {
+        "cpu_percent": cpu_percent(before, cpu_time()),
+        "memory_gb": _gib(memory_used()),
+        "gpu_percent": gpu.percent,
+        "vram_gb": _gib(gpu.memory_bytes),
+        "npu_percent": None,  # its driver would have to be asked
+    }
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else round(size / (1 << 30), 2)
 
 
 def health_document(app: web.Application) -> dict[str, Any]:
     """The body of `/health`."""
     statuses = [s for s in app[keys.POOL].statuses() if s.state is not InstanceState.STOPPED]
     loaded = [_item(app, status) for status in statuses if status.state is not InstanceState.FAILED]
+    pinned = Counter(item["type"] for item in loaded if item["pinned"])
     latest = next((status for status in statuses if status.is_running), None)
     return {
         "status": "ok",
@@ -95,9 +103,9 @@ def health_document(app: web.Application) -> dict[str, Any]:
         "model_loaded": latest.model if latest else None,
         "all_models_loaded": loaded,
         "failed_models": [_item(app, s) for s in statuses if s.state is InstanceState.FAILED],
-        "max_models": dict.fromkeys(_LIMITED, app[keys.POOL].max_loaded),
-        "pinned_models": [item["model_name"] for item in loaded if item["pinned"]],
-        "pinned_helper_models": [],
+        "max_models": dict.fromkeys(LIMITED, app[keys.POOL].max_loaded),
+        "pinned_models": {kind: pinned[kind] for kind in LIMITED},
+        "pinned_helper_models": dict.fromkeys(LIMITED, 0),
         "update_check_done": True,
     }
 
@@ -114,7 +122,7 @@ def _item(app: web.Application, status: InstanceStatus) -> dict[str, Any]:
     return {
         "model_name": status.model,
         "checkpoint": _checkpoint(app[keys.INVENTORY], status.model),
-        "type": _TYPES[plan.mode] if plan and plan.mode else "llm",
+        "type": TYPES[plan.mode] if plan and plan.mode else "llm",
         "residency_class": "standard",
         "slot_pool": plan.slot_policy if plan else None,
         "device": plan.device if plan else None,

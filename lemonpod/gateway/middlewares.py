@@ -10,7 +10,7 @@ from aiohttp.typedefs import Handler
 
 from lemonpod.errors import LemonpodError, UnauthorizedError
 from lemonpod.gateway import keys
-from lemonpod.gateway.auth import bearer_is, check_use
+from lemonpod.gateway.auth import PROOFS, bearer_is, check_use, proof_of, to_bytes
 from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
 from lemonpod.gateway.errors import NO_RETRY, response, row_of, typed_envelope
 from lemonpod.gateway.routes import SOCKET_PATHS
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 _API: Final = ("api", "v0", "v1", "mcp", "metrics")
 _ADMIN: Final = "internal"
 _PREFLIGHT: Final = {
-    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Allow-Methods": "GET, POST, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Api-Key",
     "Access-Control-Max-Age": "600",
 }
 
@@ -83,7 +83,7 @@ async def check_key(request: web.Request, handler: Handler) -> web.StreamRespons
         admin_key = settings.admin_api_key or settings.api_key
         if admin_key and not bearer_is(authorization, admin_key):
             raise UnauthorizedError("Invalid or missing admin API key")
-    elif top in _API and request.path.encode("utf-8", "surrogateescape") not in SOCKET_PATHS:
+    elif top in _API and to_bytes(request.path) not in SOCKET_PATHS:
         # A WebSocket has more ways to carry a key, and looks at them itself.
         check_use(authorization, settings)
     return await handler(request)
@@ -91,7 +91,8 @@ async def check_key(request: web.Request, handler: Handler) -> web.StreamRespons
 
 def authorization_of(request: web.Request) -> bytes:
     """What the client proves itself with, as it came."""
-    return request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+    given = {name: request.headers.get(name.decode()) for name in PROOFS}
+    return proof_of({name: to_bytes(value) for name, value in given.items() if value is not None})
 
 
 @web.middleware

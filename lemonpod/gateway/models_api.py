@@ -10,7 +10,6 @@ from typing import Any, Final
 from aiohttp import web
 
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.engine.pool import Pool
 from lemonpod.gateway import keys
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Availability, Servable
@@ -25,11 +24,9 @@ _REGISTRIES: Final = {Origin.HUB: "huggingface", Origin.MODELSCOPE: "modelscope"
 
 async def list_models(request: web.Request) -> web.Response:
     """The models whose files are here; with `?show_all=true` all that there are. Aliases follow."""
-    inventory, pool = request.app[keys.INVENTORY], request.app[keys.POOL]
+    inventory = request.app[keys.INVENTORY]
     show_all = request.query.get("show_all", "").lower() in {"true", "1"}
-    items = {
-        servable.entry.id: await describe(inventory, pool, servable) for servable in inventory.servables()
-    }
+    items = {servable.entry.id: await describe(request.app, servable) for servable in inventory.servables()}
     models = inventory.models
     aliases = [
         {**items[entry.id], "id": alias}
@@ -45,7 +42,7 @@ async def get_model(request: web.Request) -> web.Response:
     inventory = request.app[keys.INVENTORY]
     name = request.match_info["id"]
     servable = await inventory.lookup(name)
-    item = await describe(inventory, request.app[keys.POOL], servable)
+    item = await describe(request.app, servable)
     return web.json_response({**item, "id": name} if inventory.models.is_alias(name) else item)
 
 
@@ -59,10 +56,10 @@ async def list_files(request: web.Request) -> web.Response:
     return web.json_response({"model_id": servable.entry.id, "files": files})
 
 
-async def describe(inventory: Inventory, pool: Pool, servable: Servable) -> dict[str, Any]:
+async def describe(app: web.Application, servable: Servable) -> dict[str, Any]:
     """A model as the list shows it."""
     entry = servable.entry
-    availability, header = await asyncio.to_thread(_look, inventory, servable)
+    availability, header = await asyncio.to_thread(_look, app[keys.INVENTORY], servable)
     options = {**entry.recipe_options, **entry.saved_options}
     main = entry.checkpoints.get(MAIN)
     item: dict[str, Any] = {
@@ -74,7 +71,7 @@ async def describe(inventory: Inventory, pool: Pool, servable: Servable) -> dict
         "checkpoints": {name: ref.text for name, ref in entry.checkpoints.items()},
         "recipe": entry.recipe,
         "downloaded": not availability.missing,
-        "update_available": False,
+        "update_available": entry.id in app[keys.PULLS].outdated,
         "suggested": entry.suggested,
         "source": entry.source,
         "registry_source": _REGISTRIES.get(main.origin) if main else None,
@@ -86,7 +83,7 @@ async def describe(inventory: Inventory, pool: Pool, servable: Servable) -> dict
         item["size"] = entry.size_gb
     if header is not None and header.context_length is not None:
         item["max_context_window"] = header.context_length
-    status = pool.status(entry.id)
+    status = app[keys.POOL].status(entry.id)
     loaded = status.plan.options.get("ctx_size") if status and status.plan else None
     if (length := _context(loaded) or _context(options.get("ctx_size"))) is not None:
         item["context_length"] = length

@@ -1,10 +1,11 @@
-"""What Ollama's clients ask about models: `/api/tags`, `/api/ps`, `/api/show` and `/api/version`."""
+"""What Ollama's clients ask about models: `/api/tags`, `ps`, `show`, `version`, `pull` and `delete`."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -12,15 +13,20 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lemonpod.contract.vocabulary import Accelerator, Capability
-from lemonpod.errors import LemonpodError, ModelNotFoundError, UnsupportedOperationError
+from lemonpod.errors import LemonpodError, ModelNotFoundError
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import object_of
 from lemonpod.gateway.errors import answer_to, message_of
+from lemonpod.gateway.fetching import Wish, fetching
+from lemonpod.gateway.left_out import LEFT_OUT, refused
+from lemonpod.gateway.load_stream import Words, stream_work
+from lemonpod.gateway.pull_api import delete_model
 from lemonpod.gateway.translate.given import Given
 from lemonpod.gateway.translate.ollama_answer import mistake
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable
 from lemonpod.models.names import LATEST
+from lemonpod.pull.pulls import PullProgress
 
 _VERSION: Final = "0.12.0"
 """Whose API this is; clients refuse older ones."""
@@ -32,8 +38,8 @@ _CAPABILITIES: Final = {
     Capability.COMPLETION: "completion",
     Capability.EMBEDDINGS: "embedding",
 }
+_SUCCESS: Final = {"status": "success"}
 _GIGABYTE: Final = 10**9
-_UNSUPPORTED: Final = ("/api/create", "/api/copy", "/api/push", "/api/blobs/{digest}")
 
 
 class _OnDisk(NamedTuple):
@@ -50,8 +56,12 @@ def add_routes(router: web.UrlDispatcher) -> None:
     router.add_get("/api/tags", _in_its_words(tags))
     router.add_get("/api/ps", _in_its_words(running))
     router.add_post("/api/show", _in_its_words(show))
-    for path in _UNSUPPORTED:
-        router.add_post(path, _in_its_words(unsupported))
+    router.add_post("/api/pull", _in_its_words(pull))
+    for method in ("DELETE", "POST"):
+        router.add_route(method, "/api/delete", _in_its_words(delete))
+    for item in LEFT_OUT:
+        if item.is_ollamas:
+            router.add_post(item.path, _in_its_words(refused(item)))
 
 
 async def version(request: web.Request) -> web.Response:
@@ -90,7 +100,7 @@ async def running(request: web.Request) -> web.Response:
 async def show(request: web.Request) -> web.Response:
     """One model: what it can do, and the options of its load."""
     given, inventory = Given(await object_of(request)), request.app[keys.INVENTORY]
-    servable = await inventory.lookup(given.text("model") or given.need_text("name"))
+    servable = await inventory.lookup(_named(given))
     options = {**servable.entry.recipe_options, **servable.entry.saved_options}
     return web.json_response(
         {
@@ -105,11 +115,53 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-async def unsupported(request: web.Request) -> web.Response:
-    """What makes or moves models."""
-    raise UnsupportedOperationError(
-        f"{request.path} is not supported", hint="register models with `lemonpod register`"
+async def pull(request: web.Request) -> web.StreamResponse:
+    """Fetch what is missing of a registered model, and tell of it line by line unless `stream` is false."""
+    given, inventory = Given(await object_of(request)), request.app[keys.INVENTORY]
+    wish = Wish(await inventory.lookup(_named(given)))
+    wanted = await fetching(inventory, request.app[keys.PULLS], wish)
+
+    async def pulled() -> dict[str, Any]:
+        await wanted.finish()
+        return _SUCCESS
+
+    if given.flag("stream") is False:
+        return web.json_response(await pulled())
+    return await stream_work(
+        request, pulled(), lambda: _progress(wanted.progress), model=wish.model, words=_LINES
     )
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Forget a model and remove what of its files is its alone."""
+    await delete_model(request.app, _named(Given(await object_of(request))))
+    return web.Response()
+
+
+def _named(given: Given) -> str:
+    """The model; older clients call it `name`."""
+    return given.text("model") or given.need_text("name")
+
+
+def _progress(progress: PullProgress) -> dict[str, Any]:
+    if not progress.file:
+        return {"status": "pulling manifest"}
+    # Clients cut the digest, and draw a bar for each.
+    digest = hashlib.sha256(progress.file.encode("utf-8", "surrogateescape")).hexdigest()
+    return {
+        "status": f"pulling {progress.file}",
+        "digest": f"sha256:{digest}",
+        "total": progress.bytes_total,
+        "completed": progress.bytes_downloaded,
+    }
+
+
+def _line(name: str, data: Mapping[str, Any]) -> bytes:
+    told = {"error": message_of(dict(data))} if name == "error" else data
+    return json.dumps(told).encode() + b"\n"
+
+
+_LINES: Final = Words("application/x-ndjson", _line)
 
 
 def _in_its_words(handler: Handler) -> Handler:

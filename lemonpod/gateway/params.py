@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.errors import ConfigError, MalformedRequestError
-
-Setter = Callable[[Any], None]
 
 
-@dataclass(slots=True)
-class Params:
-    """The settings by Lemonade's names, as they are now."""
+class Kept(NamedTuple):
+    """Settings that were written to a file; `message` says which of them do not work yet."""
 
-    values: dict[str, JsonValue] = field(default_factory=dict)
-    setters: Mapping[str, Setter] = field(default_factory=dict)
-    """What makes a new value work at once; raises ConfigError for one that cannot be."""
+    updated: Mapping[str, JsonValue]
+    message: str | None
 
-    def change(self, changes: Mapping[str, JsonValue]) -> None:
-        """Set all or none until the server ends; raises MalformedRequestError naming the setting."""
-        for name in changes:
-            if name not in self.values:
-                raise MalformedRequestError(f"there is no setting '{name}'")
-            if name not in self.setters:
-                raise MalformedRequestError(
-                    f"'{name}' cannot change while the server runs", hint="set it in config.json"
-                )
-        for name, value in changes.items():
-            try:
-                self.setters[name](value)
-            except ConfigError as error:
-                raise MalformedRequestError(error.message) from error
-            self.values[name] = value
+
+class Params(Protocol):
+    """The settings by Lemonade's names. A mistake is a MalformedRequestError, and changes nothing."""
+
+    def values(self) -> Mapping[str, JsonValue]:
+        """As they are now."""
+
+    def defaults(self) -> Mapping[str, JsonValue]:
+        """As they would be if nobody had set any."""
+
+    def change(self, changes: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """Set all or none until the server ends; returns what was set."""
+
+    async def keep(self, changes: Mapping[str, JsonValue]) -> Kept:
+        """Set them for good. Raises ConfigError where they cannot be written."""

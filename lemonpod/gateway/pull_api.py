@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 
 from lemonpod.errors import (
-    InvalidModelError,
     MalformedRequestError,
     ModelNotFoundError,
     ModelNotLoadedError,
@@ -18,32 +16,17 @@ from lemonpod.errors import (
 )
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import flag, object_of, required_model
+from lemonpod.gateway.fetching import fetching, progress_members, wish_for
 from lemonpod.gateway.load_stream import stream_work
 from lemonpod.gateway.models_api import describe
-from lemonpod.gateway.options_api import check_options
-from lemonpod.gateway.pull_body import Definition, definition_in
-from lemonpod.inventory.inventory import Inventory
-from lemonpod.inventory.servable import Servable, fetched_checkpoints
+from lemonpod.gateway.pull_body import definition_in
 from lemonpod.models.extra import SOURCE
 from lemonpod.models.variants import GGUF, is_mmproj
-from lemonpod.models.write import Draft
 from lemonpod.pull.plan import variants
-from lemonpod.pull.pulls import Job, JobState, Order, PullProgress
+from lemonpod.pull.pulls import Job, JobState
 
 _ACTIONS: Final = {"pause": JobState.PAUSED, "cancel": JobState.CANCELLED, "remove": JobState.CANCELLED}
 _MOST_VARIANTS: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """A model to fetch; `draft` where it is to be registered first."""
-
-    servable: Servable
-    draft: Draft | None
-
-    @property
-    def model(self) -> str:
-        return self.servable.entry.id
 
 
 async def pull(request: web.Request) -> web.StreamResponse:
@@ -54,32 +37,22 @@ async def pull(request: web.Request) -> web.StreamResponse:
     do_not_upgrade = flag(body, "do_not_upgrade")
     inventory, pulls = request.app[keys.INVENTORY], request.app[keys.PULLS]
     request[keys.REQUESTED_MODEL] = name = required_model(body)
-    wish = await _wish(inventory, name, definition)
-    checkpoints = fetched_checkpoints(wish.servable)
-    if (do_not_upgrade or pulls.offline) and not (await inventory.availability(wish.servable)).missing:
-        checkpoints = {}
-    order = Order(checkpoints=checkpoints, exact=wish.draft is not None)
-
-    async def register() -> None:
-        if wish.draft is not None:
-            await inventory.register(wish.draft)
+    wish = await wish_for(inventory, name, definition)
+    wanted = await fetching(inventory, pulls, wish, do_not_upgrade=do_not_upgrade)
 
     async def pulled() -> dict[str, Any]:
-        if checkpoints:
-            await pulls.pull(wish.model, order, register)
-        else:
-            await register()
+        await wanted.finish()
         return {"status": "success", "model_name": wish.model, "message": f"Installed model: {wish.model}"}
 
     async def told() -> dict[str, Any]:
         done = await pulled()
-        files = _progress(pulls.find(wish.model))["total_files"]
+        files = wanted.progress.total_files
         return {"file_index": files, "total_files": files, "percent": 100, **done}
 
-    if not subscribe and checkpoints:
-        return web.json_response(_snapshot(await pulls.start(wish.model, order, register)))
+    if not subscribe and wanted.needs_the_hub:
+        return web.json_response(_snapshot(await wanted.start()))
     if stream and subscribe:
-        return await stream_work(request, told(), lambda: _progress(pulls.find(wish.model)), model=wish.model)
+        return await stream_work(request, told(), lambda: progress_members(wanted.progress), model=wish.model)
     return web.json_response(await pulled())
 
 
@@ -89,7 +62,7 @@ async def register(request: web.Request) -> web.Response:
     if definition is None:
         raise MalformedRequestError("'recipe' parameter is required to register a model")
     inventory = request.app[keys.INVENTORY]
-    wish = await _wish(inventory, definition.name, definition)
+    wish = await wish_for(inventory, definition.name, definition)
     assert wish.draft is not None  # noqa: S101 - there is a definition
     await inventory.register(wish.draft)
     servable = inventory.find(wish.model)
@@ -98,7 +71,7 @@ async def register(request: web.Request) -> web.Response:
             "status": "success",
             "model_name": wish.model,
             "canonical_model_name": wish.model,
-            "model": await describe(inventory, request.app[keys.POOL], servable),
+            "model": await describe(request.app, servable),
         }
     )
 
@@ -106,11 +79,17 @@ async def register(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """Forget a model and remove what of its files is its alone; one that is loaded is unloaded first."""
     name = required_model(await object_of(request))
-    inventory, pulls = request.app[keys.INVENTORY], request.app[keys.PULLS]
     try:
-        entry = (await inventory.lookup(name)).entry
+        model = await delete_model(request.app, name)
     except ModelNotFoundError as error:
         raise NotDeletableError(str(error)) from error
+    return web.json_response({"status": "success", "message": f"Deleted model: {model}"})
+
+
+async def delete_model(app: web.Application, name: str) -> str:
+    """As `delete`; returns what it was called. Raises ModelNotFoundError, NotDeletableError, ConfigError."""
+    inventory, pulls = app[keys.INVENTORY], app[keys.PULLS]
+    entry = (await inventory.lookup(name)).entry
     if entry.source == SOURCE:
         files = ", ".join(ref.text for ref in entry.checkpoints.values())
         raise NotDeletableError(
@@ -121,9 +100,9 @@ async def delete(request: web.Request) -> web.Response:
         await pulls.stop(job, JobState.CANCELLED)
         pulls.forget(job)
     with suppress(ModelNotLoadedError):
-        await request.app[keys.POOL].unload(entry.id)
+        await app[keys.POOL].unload(entry.id)
     await inventory.delete(entry.id)
-    return web.json_response({"status": "success", "message": f"Deleted model: {entry.id}"})
+    return entry.id
 
 
 async def list_variants(request: web.Request) -> web.Response:
@@ -180,36 +159,6 @@ async def control_download(request: web.Request) -> web.Response:
     return web.json_response(_snapshot(job))
 
 
-async def _wish(inventory: Inventory, name: str, definition: Definition | None) -> _Wish:
-    if definition is None:
-        try:
-            return _Wish(await inventory.lookup(name), None)
-        except ModelNotFoundError as error:
-            raise UnknownModelError(
-                str(error), hint="to register a new one, say its 'checkpoint' and 'recipe'"
-            ) from error
-    draft, servable = inventory.draft(name, **definition.as_arguments())
-    if servable.recipe_problem is not None:
-        raise InvalidModelError(f"Model '{name}': {servable.recipe_problem}")
-    check_options(servable, definition.recipe_options)
-    return _Wish(servable, draft)
-
-
-def _progress(job: Job | None) -> dict[str, Any]:
-    progress = PullProgress() if job is None else job.progress
-    total = progress.bytes_total
-    return {
-        "file": progress.file,
-        "file_index": progress.file_index,
-        "total_files": progress.total_files,
-        "bytes_downloaded": progress.bytes_downloaded,
-        "bytes_total": total,
-        "percent": 100 * progress.bytes_downloaded // total if total else 0,
-        "total_download_size": progress.total_bytes,
-        "overall_bytes_downloaded": progress.done_bytes,
-    }
-
-
 def _snapshot(job: Job) -> dict[str, Any]:
     progress = job.progress
     told = {
@@ -218,7 +167,7 @@ def _snapshot(job: Job) -> dict[str, Any]:
         "model_name": job.model,
         "status": job.state,
         "running": job.running,
-        **_progress(job),
+        **progress_members(progress),
         "bytes_previously_downloaded": progress.had_bytes,
         "completed_files_bytes": max(0, progress.done_bytes - progress.bytes_downloaded),
         "cumulative_bytes_downloaded": progress.done_bytes,

@@ -11,6 +11,9 @@ _IDLE = (3, 4)
 _COUNTED = 8
 """`guest` and `guest_nice`, which follow, are part of `user` and `nice`."""
 
+_LONGEST = 20
+"""Digits of a number of the kernel."""
+
 
 class CpuTime(NamedTuple):
     """Of all processors since the machine started, in ticks."""
@@ -45,6 +48,36 @@ def memory_used(root: Path = Path("/")) -> int | None:
         re.search(rf"^{name}: +(\d+) kB$", text, re.MULTILINE) for name in ("MemTotal", "MemAvailable")
     )
     return None if total is None or available is None else (int(total[1]) - int(available[1])) * 1024
+
+
+class GpuUse(NamedTuple):
+    """Of the GPU that works most."""
+
+    percent: float | None = None
+    memory_bytes: int | None = None
+    """Of its own memory, and of the machine's where it is part of the processor."""
+
+
+def gpu_use(root: Path = Path("/")) -> GpuUse:
+    """What the kernel's drivers write down, as amdgpu does; NVIDIA's does not."""
+    cards = (path for path in sorted((root / "sys/class/drm").glob("card*")) if "-" not in path.name)
+    uses = [_use_of(card / "device") for card in cards]
+    known = [use for use in uses if use != GpuUse()]
+    return max(known, key=lambda use: use.percent or 0.0, default=GpuUse())
+
+
+def _use_of(device: Path) -> GpuUse:
+    busy, own, shared = (
+        _number(device / name) for name in ("gpu_busy_percent", "mem_info_vram_used", "mem_info_gtt_used")
+    )
+    is_card = (device / "board_info").exists()  # which a GPU within a processor has not
+    memory = own if own is None or is_card else own + (shared or 0)
+    return GpuUse(busy, memory)
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST else None
 
 
 def _text(path: Path) -> str:

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.installed import find_installs
 from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
-from lemonpod.inventory.servable import Availability, Servable, find_files, make_servable
+from lemonpod.inventory.servable import Availability, Servable, commits_in_use, find_files, make_servable
 from lemonpod.launch.bases.executable import Found
 from lemonpod.launch.installed import install_folder
 from lemonpod.launch.options import Options, effective_options
@@ -40,6 +40,7 @@ from lemonpod.launch.started import ContainerDriving
 from lemonpod.launch.variant import base_of, device_of, select_program
 from lemonpod.models.aliases import add_alias, remove_alias
 from lemonpod.models.entry import CheckpointFile, ModelEntry
+from lemonpod.models.leftovers import Leftover, find_leftovers
 from lemonpod.models.names import USER_PREFIX, bare_name
 from lemonpod.models.registry import ModelRegistry, Models
 from lemonpod.models.remove import remove_files
@@ -143,6 +144,12 @@ class Inventory:
         await self._refreshed()
         return self.find(name)
 
+    def use_options(
+        self, options: Mapping[str, JsonValue], recipe_options: Mapping[str, Mapping[str, JsonValue]]
+    ) -> None:
+        """Plan the starts that come with these options of config.json."""
+        self._settings = replace(self._settings, options=options, recipe_options=recipe_options)
+
     def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
         """Everything wrong with manifest files, seen from this machine; reads them."""
         return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)
@@ -180,6 +187,13 @@ class Inventory:
         Raises NotDeletableError while somebody fetches files of its repositories, and ConfigError.
         """
         await self._edit(self._delete, model)
+
+    async def leftovers(self, kept: Collection[str], *, remove: bool) -> list[Leftover]:
+        """What in the cache no model can use, as `find_leftovers` has it."""
+        await self._refreshed()
+        return await asyncio.to_thread(
+            find_leftovers, self.hub, commits_in_use(self.servables(), self.hub), kept, remove=remove
+        )
 
     async def add_alias(self, alias: str, target: str) -> None:
         """Let `alias` stand for a model; raises ConfigError where it cannot, or names a model itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from lemonpod.discovery.catalog import Catalog
 from lemonpod.errors import InvalidModelError, LaunchError
 from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
 from lemonpod.launch.mode import model_mode
-from lemonpod.models.checkpoint import locate_all
+from lemonpod.models.checkpoint import locate_all, repo_folder
 from lemonpod.models.entry import CheckpointFile, ModelEntry, Origin
 
 # Made by the engine on its first run, so no part of what must be there before.
@@ -61,18 +61,46 @@ def find_files(servable: Servable, hub: Path) -> Availability:
     return Availability(files=files, missing=tuple(missing))
 
 
+def commits_in_use(servables: Iterable[Servable], hub: Path) -> dict[str, set[str]]:
+    """By folder of the cache, the commits that models are loaded from; reads the disk.
+
+    A repository is left out if a model of it lacks something, or is its engine's own affair: what those
+    would take is not known.
+    """
+    used: dict[str, set[str]] = {}
+    unclear: set[str] = set()
+    for servable in servables:
+        folders = {folder for ref in servable.entry.checkpoints.values() if (folder := repo_folder(ref))}
+        found = find_files(servable, hub)
+        if _is_self_managed(servable) or any(file.path is None for file in found.files.values()):
+            unclear |= folders
+        for folder in folders:
+            commits = used.setdefault(folder, set())
+            snapshots = hub / folder / "snapshots"
+            for file in found.files.values():
+                if file.path is not None and snapshots in file.path.parents:
+                    commits.add(file.path.relative_to(snapshots).parts[0])
+    return {folder: commits for folder, commits in used.items() if folder not in unclear}
+
+
 def fetched_checkpoints(servable: Servable) -> dict[str, str]:
     """The checkpoints that the hub has and a server may fetch, by name; none for a self-managed engine.
 
     Raises InvalidModelError for those of another registry.
     """
-    manifest, entry = servable.manifest, servable.entry
-    if entry.hf_load or (manifest and manifest.model_management is ModelManagement.SELF_MANAGED):
+    entry = servable.entry
+    if _is_self_managed(servable):
         return {}
     if any(ref.origin is Origin.MODELSCOPE for ref in entry.checkpoints.values()):
         raise InvalidModelError(f"'{entry.id}' is of ModelScope; only Hugging Face's models can be fetched")
     refs = {name: ref for name, ref in entry.checkpoints.items() if name != _NPU_CACHE}
     return {name: ref.text for name, ref in refs.items() if ref.origin is Origin.HUB}
+
+
+def _is_self_managed(servable: Servable) -> bool:
+    manifest = servable.manifest
+    self_managed = manifest is not None and manifest.model_management is ModelManagement.SELF_MANAGED
+    return servable.entry.hf_load or self_managed
 
 
 def _needed(servable: Servable) -> Collection[str]:

@@ -18,7 +18,7 @@ from lemonpod.models.variants import pick, shards
 
 _IN_CACHE: Final = frozenset({Origin.HUB, Origin.MODELSCOPE})
 
-_Pointers: TypeAlias = dict[Path, Path | None]
+Pointers: TypeAlias = dict[Path, Path | None]
 """Every name in a repository's snapshots, and the blob that it leads to, if it is a link."""
 
 
@@ -57,7 +57,7 @@ def _plan(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> _Remova
     folders: list[Path] = []
     for folder in sorted(_folders(entry)):
         repo = hub / folder
-        pointers = _pointers(repo)
+        pointers = pointers_of(repo)
         own = _meant(entry, folder, hub) - {name for other in others for name in _meant(other, folder, hub)}
         gone = {path for path in pointers if _name(path, repo) in own}
         is_whole = gone == pointers.keys() and not repo.is_symlink()  # a link may lead to more
@@ -124,7 +124,7 @@ def _meant(entry: ModelEntry, folder: str, hub: Path) -> set[PurePosixPath]:
 
 
 def _chosen(ref: CheckpointRef, role: str, repo: Path) -> set[PurePosixPath]:
-    names = sorted({str(_name(path, repo)) for path in _pointers(repo)})
+    names = sorted({str(_name(path, repo)) for path in pointers_of(repo)})
     try:
         chosen = pick(names, split_checkpoint(ref.text)[1], role)
     except (CheckpointNotFoundError, ConfigError):  # it means none of them
@@ -137,8 +137,9 @@ def _chosen(ref: CheckpointRef, role: str, repo: Path) -> set[PurePosixPath]:
     return {PurePosixPath(name) for name in names if not chosen or path in PurePosixPath(name).parents}
 
 
-def _pointers(repo: Path) -> _Pointers:
-    pointers: _Pointers = {}
+def pointers_of(repo: Path) -> Pointers:
+    """Every name in the snapshots of a repository of the cache."""
+    pointers: Pointers = {}
     for parent, _, names in os.walk(repo / "snapshots"):
         for name in names:
             path = Path(parent, name)

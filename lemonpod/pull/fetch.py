@@ -53,6 +53,10 @@ class Cache:
         """Whether the file is in its place."""
         return _is_file(self._snapshot / wanted.file.path, wanted.file.size)
 
+    def holds(self, wanted: Wanted) -> bool:
+        """Whether nothing of the file would have to be fetched."""
+        return self.has(wanted) or self.kept(wanted) == wanted.file.size
+
     def kept(self, wanted: Wanted) -> int:
         """How many of the file's bytes are there already."""
         if _is_file(self._blob(wanted), wanted.file.size):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import httpx2
 from huggingface_hub import HfApi, constants, hf_hub_url
@@ -30,7 +30,7 @@ from lemonpod.errors import (
     ModelPullError,
 )
 from lemonpod.models.parse import has_control
-from lemonpod.pull.repo import Listing, RemoteFile
+from lemonpod.pull.repo import Found, Listing, RemoteFile
 
 TRIES: Final = 5
 """In a row without a byte of progress."""
@@ -85,6 +85,28 @@ def list_repo(repo: str) -> Listing:
         return _checked(Listing(repo=repo, commit=info.sha or "", files=tuple(sorted(files, key=_path))))
 
     with told(repo):
+        return _patiently(ask)
+
+
+def search(query: str, *, limit: int, gguf: bool) -> list[Found]:
+    """The repositories that fit, those first that are fetched most. Raises ModelPullError."""
+
+    parameters: dict[str, str | int] = {"search": query, "limit": limit, "sort": "downloads"}
+    if gguf:
+        parameters["filter"] = "gguf"
+
+    def ask() -> list[Found]:
+        # Not over HfApi: it waits by itself where the hub wants to be left alone, for as long as it is told.
+        response = get_session().get(
+            f"{constants.ENDPOINT}/api/models",
+            params=parameters,
+            headers=build_hf_headers(),
+            timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
+        )
+        hf_raise_for_status(response)
+        return [_found(info) for info in response.json()]
+
+    with told(query):
         return _patiently(ask)
 
 
@@ -160,6 +182,16 @@ def _checked(listing: Listing) -> Listing:
     if not all(_ETAG.fullmatch(file.etag) for file in listing.files):
         raise ModelPullError(f"the hub's answer for '{listing.repo}' lacks hashes of its files")
     return listing
+
+
+def _found(info: Mapping[str, Any]) -> Found:
+    return Found(
+        repo=str(info["id"]),
+        tags=tuple(map(str, info.get("tags") or ())),
+        task=str(info.get("pipeline_tag") or ""),
+        downloads=int(info.get("downloads") or 0),
+        likes=int(info.get("likes") or 0),
+    )
 
 
 def _path(file: RemoteFile) -> str:

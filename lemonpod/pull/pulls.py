@@ -14,7 +14,7 @@ from lemonpod.engine.failure import again
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import HubOfflineError, LemonpodError, ModelPullError
 from lemonpod.pull.child import told_by_worker
-from lemonpod.pull.repo import Listing, RemoteFile
+from lemonpod.pull.repo import Checked, Found, Listing, RemoteFile
 
 _TRUE: Final = frozenset({"1", "on", "yes", "true"})
 _KEPT: Final = 20
@@ -104,8 +104,14 @@ class Pulls:
         self._hub = hub
         self._environ = environ
         self._retry_after = retry_after
-        self.offline = offline or environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE
+        self.go_offline(offline)
         self._jobs: dict[str, Job] = {}
+        self.outdated: set[str] = set()
+        """Models that the hub had newer files for, when it was last asked."""
+
+    def go_offline(self, offline: bool) -> None:
+        """Fetch nothing from now on, or again, unless the environment says otherwise."""
+        self.offline = offline or self._environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE
 
     async def pull(
         self, model: str, order: Order, planned: Planned | None = None, *, told: Told | None = None
@@ -163,12 +169,24 @@ class Pulls:
 
     async def listing(self, repo: str) -> Listing:
         """What a repository holds now. Raises ModelPullError."""
-        self.check_online()
-        async with aclosing(self._told({"list": repo})) as events:
-            async for event in events:
-                files = tuple(RemoteFile(**file) for file in event["files"])
-                return Listing(repo=event["repo"], commit=event["commit"], files=files)
-        raise AssertionError("a listing or an error is always told")
+        told = await self._answer({"list": repo})
+        files = tuple(RemoteFile(**file) for file in told["files"])
+        return Listing(repo=told["repo"], commit=told["commit"], files=files)
+
+    async def search(self, query: str, *, limit: int, gguf: bool) -> list[Found]:
+        """Repositories of the hub. Raises ModelPullError."""
+        told = await self._answer({"search": query, "limit": limit, "gguf": gguf})
+        return [Found(**{**one, "tags": tuple(one["tags"])}) for one in told["repos"]]
+
+    async def check(self, models: Mapping[str, Mapping[str, str]]) -> Checked:
+        """Ask the hub for newer files of these models, whose checkpoints it has; `outdated` says so later.
+
+        Raises ModelPullError where the hub cannot be asked at all.
+        """
+        told = await self._answer({"check": models, "hub": str(self._hub)})
+        checked = Checked(outdated=tuple(told["outdated"]), unknown=told["unknown"])
+        self.outdated = (self.outdated - models.keys()) | set(checked.outdated)
+        return checked
 
     def check_online(self) -> None:
         """Raise HubOfflineError where nothing may be fetched."""
@@ -197,6 +215,14 @@ class Pulls:
             self.forget(over)
         return job
 
+    async def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the worker says to a question."""
+        self.check_online()
+        async with aclosing(self._told(request)) as events:
+            async for event in events:
+                return event
+        raise AssertionError("an answer or an error is always told")
+
     def _told(self, request: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         return told_by_worker({**request, "retry_after": self._retry_after}, self._environ)
 
@@ -220,6 +246,7 @@ class Pulls:
             job.state, job.error = JobState.ERROR, error
         else:
             job.state = JobState.COMPLETED
+            self.outdated.discard(job.model)
 
 
 async def _at_plan(job: Job, planned: Planned | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -29,3 +30,22 @@ class Listing:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(file.path for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A repository that a search has found, as the hub tells of it."""
+
+    repo: str
+    tags: tuple[str, ...]
+    task: str
+    downloads: int
+    likes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Which models the hub has newer files for, and why that is not known of others."""
+
+    outdated: tuple[str, ...]
+    unknown: Mapping[str, str]

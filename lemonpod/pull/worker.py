@@ -15,15 +15,23 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from lemonpod.errors import LemonpodError, ModelPullError, NoSpaceError
+from lemonpod.errors import (
+    HubAccessError,
+    HubNotFoundError,
+    InvalidModelError,
+    LemonpodError,
+    ModelPullError,
+    NoSpaceError,
+)
 from lemonpod.models.checkpoint import repo_folder
 from lemonpod.models.entry import CheckpointRef, Origin
 from lemonpod.pull.fetch import Cache
-from lemonpod.pull.hub import Patience, list_repo, told
+from lemonpod.pull.hub import Patience, list_repo, search, told
 from lemonpod.pull.plan import Wanted, wanted_files
 
 _INTERVAL: Final = 0.1
@@ -44,6 +52,11 @@ def main() -> None:
             listing = list_repo(request["list"])
             files = [{"path": f.path, "size": f.size, "etag": f.etag} for f in listing.files]
             _say("listing", repo=listing.repo, commit=listing.commit, files=files)
+        elif "search" in request:
+            found = search(request["search"], limit=request["limit"], gguf=request["gguf"])
+            _say("found", repos=[asdict(one) for one in found])
+        elif "check" in request:
+            _check(Path(request["hub"]), request["check"])
         else:
             _pull(Path(request["hub"]), request["checkpoints"], exact=request["exact"])
             _say("done")
@@ -55,9 +68,23 @@ def main() -> None:
         _say("error", code=ModelPullError.code, message=f"cannot be read or written: {text}", hint=hint)
 
 
+def _check(hub: Path, models: Mapping[str, Mapping[str, str]]) -> None:
+    """Tell which of the models a pull would fetch something for."""
+    look, outdated, unknown = cache(list_repo), [], {}
+    for model, checkpoints in models.items():
+        try:
+            wanted = wanted_files(checkpoints, look)
+        except (HubAccessError, HubNotFoundError, InvalidModelError) as error:
+            unknown[model] = str(error)
+            continue
+        if not all(_cache(hub, one).holds(one) for one in wanted):
+            outdated.append(model)
+    _say("checked", outdated=outdated, unknown=unknown)
+
+
 def _pull(hub: Path, checkpoints: Mapping[str, str], *, exact: bool) -> None:
     wanted = wanted_files(checkpoints, cache(list_repo), exact=exact)
-    caches = {one.listing.repo: Cache(hub, _folder(one.listing.repo), one.listing.commit) for one in wanted}
+    caches = {one.listing.repo: _cache(hub, one) for one in wanted}
     with ExitStack() as held:
         for repo in caches.values():
             held.enter_context(repo.held())
@@ -123,6 +150,10 @@ class _Telling:
             done_bytes=self._done,
             total_bytes=self._total,
         )
+
+
+def _cache(hub: Path, wanted: Wanted) -> Cache:
+    return Cache(hub, _folder(wanted.listing.repo), wanted.listing.commit)
 
 
 def _folder(repo: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lemonpod import config
+from lemonpod.config_keys import USED_KEYS
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.launch.request import ContainerPolicy
@@ -36,7 +37,7 @@ def test_every_setting_of_ours_is_in_the_table_with_its_default() -> None:
 
 
 def test_every_key_that_has_an_effect_is_in_the_table() -> None:
-    assert set(config.USED_KEYS) <= set(rows("`config.json`"))
+    assert set(USED_KEYS) <= set(rows("`config.json`"))
 
 
 def test_every_variable_that_is_read_is_in_the_table() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from lemonpod.engine.api import NO_WAIT, Wait
 from lemonpod.errors import EngineStoppedError, LemonpodError, UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Stats, Usage
+from lemonpod.gateway.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,8 @@ class Activity(NamedTuple):
     bytes_out: int = 0
     wait: Wait = NO_WAIT
     usage: Usage = UNKNOWN
+    engine_of: str | None = None
+    """The model whose engine was asked, by its canonical id."""
 
     def as_json(self) -> dict[str, object]:
         """The record as `GET /internal/activity` shows it."""
@@ -112,11 +115,15 @@ class ActivityLog:
         self._stats = stats
         self._slow = slow
         self._records: deque[Activity] = deque(maxlen=kept)
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        """Of all requests since the start, by model."""
 
     def add(self, record: Activity) -> None:
         """Take note of a finished request."""
         self._records.append(record)
         self._stats.add(record.usage)
+        if record.engine_of is not None:
+            self.tallies[record.engine_of].add(record.ending, record.total, record.wait, record.usage)
         if record.ending is Ending.COMPLETE and record.total < self._slow:
             log.debug("%s", record)  # a line takes longer than all else about a small request
         else:

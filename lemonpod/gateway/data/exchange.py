@@ -380,6 +380,7 @@ class Exchange:
                 wait=self._wait,
                 total=self.client.clock.exact() - self.started,
                 usage=self.usage,
+                engine_of=self.plan.model if self._called else None,
             )
         )
 

@@ -324,5 +324,6 @@ class Tunnel:
                 bytes_out=self._sent,
                 wait=self._wait,
                 total=self._client.clock.exact() - self._started,
+                engine_of=self._plan.model if self._is_leased else None,
             )
         )

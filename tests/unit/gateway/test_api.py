@@ -51,6 +51,7 @@ async def test_live(start: Starter) -> None:
 async def test_health_of_an_idle_server(start: Starter) -> None:
     world = await start(answer)
 
+    kinds = ["llm", "embedding", "reranking", "transcription", "image", "tts", "classification"]
     assert (await world.get("/api/v1/health")).json == {
         "status": "ok",
         "version": lemonpod.__version__,
@@ -58,11 +59,9 @@ async def test_health_of_an_idle_server(start: Starter) -> None:
         "model_loaded": None,
         "all_models_loaded": [],
         "failed_models": [],
-        "max_models": dict.fromkeys(
-            ["llm", "embedding", "reranking", "transcription", "image", "tts", "classification"], -1
-        ),
-        "pinned_models": [],
-        "pinned_helper_models": [],
+        "max_models": dict.fromkeys(kinds, -1),
+        "pinned_models": dict.fromkeys(kinds, 0),
+        "pinned_helper_models": dict.fromkeys(kinds, 0),
         "update_check_done": True,
         "websocket_port": world.port,
     }
@@ -77,7 +76,7 @@ async def test_health_of_a_loaded_model(start: Starter) -> None:
     item = health["all_models_loaded"][0]
     port = world.driver.engines[0].plan.endpoint.port
     assert health["model_loaded"] == "user.m"
-    assert health["pinned_models"] == ["user.m"]
+    assert health["pinned_models"] == dict.fromkeys(health["max_models"], 0) | {"llm": 1}
     assert abs(item.pop("last_use") / 1000 - time.time()) < 60
     assert item.pop("recipe_options")["ctx_size"] == 512
     assert item == {

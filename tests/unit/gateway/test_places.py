@@ -35,6 +35,19 @@ async def test_a_request_for_another_model_makes_room(start: Starter) -> None:
     assert record["queue_ms"] > 200
 
 
+async def test_a_higher_limit_lets_in_who_waits(start: Starter) -> None:
+    world = await start(answer, models=OTHER, max_loaded=1)
+    await world.post("/v1/load", {"model_name": "m", "pinned": True})
+    assert (await world.post("/v1/load", {"model_name": "n"})).status == 409
+
+    world.pool.limit_to(2)
+
+    assert (await world.post("/v1/load", {"model_name": "n"})).status == 200
+    health = (await world.get("/v1/health")).json
+    assert {item["model_name"] for item in health["all_models_loaded"]} == {"user.m", "user.n"}
+    assert set(health["max_models"].values()) == {2}
+
+
 @pytest.mark.parametrize("by_load", [True, False])
 async def test_nothing_is_loaded_in_place_of_a_pinned_model(start: Starter, *, by_load: bool) -> None:
     world = await start(answer, models=OTHER, max_loaded=1)
@@ -42,7 +55,7 @@ async def test_nothing_is_loaded_in_place_of_a_pinned_model(start: Starter, *, b
     if not by_load:
         pinned = await world.post("/internal/pin", {"model": "m", "pinned": True})
         assert pinned.json == {"status": "success", "model_name": "user.m", "pinned": True}
-    assert (await world.get("/v1/health")).json["pinned_models"] == ["user.m"]
+    assert (await world.get("/v1/health")).json["pinned_models"]["llm"] == 1
     assert (await world.get("/internal/engines")).json["engines"][0]["pinned"] is True
 
     for refused in (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lemonpod.pull.pulls import Order, Pulls
-from tests.hub_site import HubSite
+from tests.hub_site import COMMIT, HubSite
 from tests.unit.gateway.hubbed import BIG, NEW, models
 from tests.unit.gateway.test_load_stream import events, never
 from tests.unit.gateway.world import RECIPE, Starter, World
@@ -326,3 +326,28 @@ async def test_what_another_server_fetches_is_not_deleted(world: World, site: Hu
     assert list(entries(world)) == ["m"]
     assert list(await models(world)) == ["user.m"]
     assert (await world.post("/v1/delete", {"model": "m"})).status == 200
+
+
+async def test_the_cache_is_cleaned_of_what_no_model_can_use(world: World, site: HubSite) -> None:
+    await world.post("/v1/pull", NEW)
+    site.repos["org/repo"].commit = "b" * 40
+    site.repos["org/repo"].files["m-Q4_0.gguf"] = b"GGUFnew"
+    for name in ("user.new", "user.m"):  # with the second not there, nobody knows what the repository is for
+        assert (await world.post("/v1/pull", {"model_name": name})).status == 200
+    repo = world.folder / "hub" / "models--org--repo"
+    (repo / "blobs" / "half.incomplete").write_bytes(b"123")
+
+    told = (await world.post("/internal/cleanup-cache")).json
+    assert told["dry_run"]
+    cleaned = (await world.post("/internal/cleanup-cache", {"dry_run": False})).json
+
+    assert {**cleaned, "dry_run": True} == told
+    assert cleaned["total_bytes"] == len(BIG) + 3
+    kinds = {item["type"]: item["path"] for item in cleaned["orphaned_files"]}
+    assert kinds == {
+        "superseded": str(repo / "snapshots" / COMMIT),
+        "unfinished": str(repo / "blobs" / "half.incomplete"),
+    }
+    assert {item["belongs_to"] for item in cleaned["orphaned_files"]} == {"org/repo"}
+    assert (await world.post("/v1/load", {"model_name": "user.new"})).status == 200
+    assert (await world.post("/internal/cleanup-cache", {"dry_run": False})).json["orphaned_files"] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lemonpod.broker.ports import PortBroker
+from lemonpod.config import Folders, Settings, settle
 from lemonpod.contract.vocabulary import BUILTIN_RECIPES
 from lemonpod.discovery.paths import DiscoveryPaths
 from lemonpod.engine.api import Driver
@@ -30,6 +31,7 @@ from lemonpod.launch.request import LaunchSettings
 from lemonpod.models.registry import ModelRegistry
 from lemonpod.pull.missing import MissingFiles
 from lemonpod.pull.pulls import Pulls
+from lemonpod.reconfigure import Configuration
 from tests.factories import make_document, make_facts
 from tests.fakes.driver import Script, ScriptedDriver
 from tests.unit.gateway.wire import Client, Reply, message
@@ -174,6 +176,7 @@ class Starter:
             pulls,
             settings or GatewaySettings(),
             shutdown=world.shut_down.set,
+            params=self._configuration(inventory),
             journal=world.journal,
         )
         server = await self._stack.enter_async_context(AsyncExitStack())
@@ -182,6 +185,15 @@ class Starter:
         self._stack.push_async_callback(pool.aclose)
         self._stack.callback(world.hang_up)
         return world
+
+    def _configuration(self, inventory: Inventory) -> Configuration:
+        environ = {"HOME": str(self.folder)}
+        folders = Folders(cache=self.folder / "cache", config=self.folder)
+
+        def use(settings: Settings) -> None:
+            inventory.use_options(settings.launch_options, settings.recipe_options)
+
+        return Configuration(settle([], environ, folders), environ, use)
 
 
 def install_variant(folder: Path, program: str) -> None:

@@ -36,6 +36,11 @@ class Row:
     headers: Mapping[str, str] = field(default_factory=dict)
     settings: GatewaySettings | None = None
     loaded: bool = False
+    """The model `m` is, before it is asked."""
+    hub: bool = False
+    """There is a stand-in of the hub, with the files of the model `m`."""
+    text: str = ""
+    """What must stand in an answer that is no JSON."""
 
 
 def error(message: str, kind: str) -> dict[str, Any]:
