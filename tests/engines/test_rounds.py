@@ -162,6 +162,7 @@ async def driver(tmp_path: Path) -> AsyncIterator[ProcessDriver]:
     assert os.listdir(tmp_path / "state") == []
 
 
+@pytest.mark.timeout(180)  # some hundred processes
 async def test_two_hundred_rounds_leave_nothing(driver: ProcessDriver) -> None:
     print(f"LEMONPOD_TEST_SEED={SEED}")
     before = held()
