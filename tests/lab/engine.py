@@ -43,17 +43,23 @@ class Service:
         """Start it, if nothing answers there yet; returns when it answers."""
         if answers(self._url):
             return
-        self._socket.unlink(missing_ok=True)
-        if self._stale is not None:
-            self._stale.unlink(missing_ok=True)
-        process = self._process = self._space.start(self._argv, self.log)
-        self._pid_file.write_text(str(process.pid))
+        process = self._process
+        if process is None or process.poll() is not None:  # one that runs is slow to answer
+            process = self._process = self._begin()
         try:
             wait_until(lambda: answers(self._url) or process.poll() is not None, self._argv[-1])
         except LabError as error:
             raise LabError(f"{error}\n{self._tail()}") from None
         if process.poll() is not None:
             raise LabError(f"the service ended with {process.returncode}\n{self._tail()}")
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        self._socket.unlink(missing_ok=True)
+        if self._stale is not None:
+            self._stale.unlink(missing_ok=True)
+        process = self._space.start(self._argv, self.log)
+        self._pid_file.write_text(str(process.pid))
+        return process
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it, not its containers; the engine does not answer until it is started again."""
