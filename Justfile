@@ -31,8 +31,9 @@ lint:
 test *args:
     pytest {{ args }}
 
-# The fuzz tests with other inputs each time, and more of them.
+# The tests of what is random with other inputs each time, and the fuzz tests with more of them.
 nightly *args:
+    LEMONPOD_TEST_SEED=$(date +%s) pytest tests/engines/test_rounds.py {{ args }}
     FUZZ_STREAMS=100000 SLOT_SEQUENCES=10000 pytest tests/fuzz --hypothesis-profile=random --timeout=3600 {{ args }}
 
 # Everything that CI runs.

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from lemonpod.engine.pressure import Reading
     from lemonpod.pull.pulls import Pulls
 
-_LOOK_AGAIN: Final = 5.0
+_FIRST_LOOK: Final = 0.5
 """Seconds to the next look for what an earlier server left with a runtime that does not answer."""
+_LAST_LOOK: Final = 5.0
+"""As many at most; they double."""
 
 log = logging.getLogger(__name__)
 
@@ -214,8 +216,10 @@ async def _adopt(driver: Adopter, pool: Pool, inventory: Inventory) -> None:
 
 async def _adopt_late(driver: Adopter, pool: Pool, inventory: Inventory) -> None:
     """The same for engines of a runtime that did not answer at first, as soon as it does."""
+    pause = _FIRST_LOOK
     while driver.unsettled:
-        await asyncio.sleep(_LOOK_AGAIN)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK)
         for line in await driver.reclaim():
             log.warning("%s", line)
         await _adopt(driver, pool, inventory)

@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 SCRIPT = b"#!/bin/sh\necho run\n"
 
@@ -74,6 +75,7 @@ def zeros_zip(*, gigabytes: int, files: int, claimed: int) -> bytes:
     return body + listed + b"PK\5\6" + end
 
 
+@cache
 def many_entries(count: int) -> bytes:
     """A tar.gz of so many empty files, each with a name of its own."""
     file = io.BytesIO()
@@ -81,10 +83,13 @@ def many_entries(count: int) -> bytes:
     digits, checksum = slice(1, 8), slice(148, 156)
     rest = sum(header) - sum(header[digits]) - sum(header[checksum]) + 8 * ord(" ")
     with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as packed:
-        for number in range(count):
-            header[digits] = b"%07d" % number
-            header[checksum] = b"%06o\0 " % (rest + sum(header[digits]))
-            packed.write(header)
+        for begin in range(0, count, 1000):
+            entries = []
+            for number in range(begin, min(begin + 1000, count)):
+                header[digits] = b"%07d" % number
+                header[checksum] = b"%06o\0 " % (rest + sum(header[digits]))
+                entries.append(bytes(header))
+            packed.write(b"".join(entries))
         packed.write(bytes(1024))
     return file.getvalue()
 

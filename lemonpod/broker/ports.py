@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
@@ -64,17 +65,13 @@ class PortBroker:
         return frozenset(self._leases)
 
     def lease(self) -> PortLease:
-        """The next free port; raises NoPortError."""
+        """The next free port, at rest if there is one; raises NoPortError."""
+        for at_rest in (True, False):
+            for port in self._in_turn():
+                if lease := self._try(port, at_rest=at_rest):
+                    self._next = port + 1
+                    return lease
         count = self._last - self._first + 1
-        for step in range(count):
-            port = self._first + (self._next - self._first + step) % count
-            if port in self._leases or (sign := _put_up_sign(port)) is None:
-                continue
-            if held := claim(LOOPBACK, port):
-                lease = self._leases[port] = PortLease(self, port, held, sign)
-                self._next = port + 1
-                return lease
-            sign.close()
         taken = count - len(self._leases)
         raise NoPortError(
             f"no free port from {self._first} to {self._last}: "
@@ -88,6 +85,20 @@ class PortBroker:
             raise NoPortError(f"port {port} is leased to another engine")
         lease = self._leases[port] = PortLease(self, port, None, sign)
         return lease
+
+    def _in_turn(self) -> Iterator[int]:
+        count = self._last - self._first + 1
+        begin = self._next - self._first
+        return (self._first + (begin + step) % count for step in range(count))
+
+    def _try(self, port: int, *, at_rest: bool) -> PortLease | None:
+        if port in self._leases or (sign := _put_up_sign(port)) is None:
+            return None
+        if held := claim(LOOPBACK, port, at_rest=at_rest):
+            lease = self._leases[port] = PortLease(self, port, held, sign)
+            return lease
+        sign.close()
+        return None
 
     def _give_back(self, lease: PortLease) -> None:
         if self._leases.get(lease.port) is lease:
@@ -106,16 +117,19 @@ def _put_up_sign(port: int) -> socket.socket | None:
     return sign
 
 
-def claim(host: str, port: int) -> socket.socket | None:
+def claim(host: str, port: int, *, at_rest: bool = False) -> socket.socket | None:
     """A socket that holds the port, or None where it cannot be had.
 
     SO_REUSEADDR lets closed connections in TIME_WAIT not count, while a listener on this address or on the
-    wildcard does. Listening, not only binding, keeps out other holders that set SO_REUSEADDR too.
+    wildcard does. Listening, not only binding, keeps out other holders that set it too.
+
+    A port `at_rest` has no such connections either: whisper.cpp's server, which sets SO_REUSEPORT alone,
+    could not bind for a minute where an engine with SO_REUSEADDR has listened.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not at_rest)
         held.bind((host, port))
         held.listen(1)
     except OSError:

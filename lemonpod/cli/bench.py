@@ -38,7 +38,7 @@ def bench(
     What the server adds is best seen in answers of one token, where the engine has least to do.
     """
     from lemonpod.cli.client import Client
-    from lemonpod.cli.output import print_json, print_table, spinner
+    from lemonpod.cli.output import print_json, print_table, steps
     from lemonpod.cli.timing import Way, bodies, measure
 
     client = Client(host, port, api_key)
@@ -54,8 +54,8 @@ def bench(
         url=engine + _CHAT,
         hint="the engine is asked where /health says it is: run this on the server's machine",
     )
-    with spinner(f"Asking {name}"):
-        measured = measure(gateway, direct, bodies(name, prompt, max_tokens), requests)
+    with steps(f"Asking {name}") as tell:
+        measured = measure(gateway, direct, bodies(name, prompt, max_tokens), requests, tell)
     if as_json:
         told = {one.name.replace(" ", "_"): _as_object(one) for one in measured}
         print_json({"model": name, "recipe": recipe, "requests": requests, **told})

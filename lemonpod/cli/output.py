@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,3 +77,17 @@ def spinner(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
+
+
+@contextmanager
+def steps(text: str) -> Iterator[Callable[[str], None]]:
+    """As `spinner`, with words for what is done so far; where nobody watches, each is a line on stderr."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda step: print(f"{text}: {step}", file=sys.stderr, flush=True)
+        return
+    with console.status(text) as status:
+        yield lambda step: status.update(Text(f"{text}: {step}"))

@@ -95,16 +95,30 @@ class Way:
             raise UpstreamError(message, hint=self.hint) from error
 
 
-def measure(gateway: Way, direct: Way, bodies: Iterator[Mapping[str, Any]], count: int) -> list[Comparison]:
-    """Everything that is told of so many answers each way.
+def measure(
+    gateway: Way,
+    direct: Way,
+    bodies: Iterator[Mapping[str, Any]],
+    count: int,
+    tell: Callable[[str], None],
+) -> list[Comparison]:
+    """Everything that is told of so many answers each way; `tell` hears how far it has come.
 
     An engine's own times differ by more than a gateway adds, so what it adds is best seen where the engine
     has next to nothing to do: the last quantity is of more requests, alike and for one token.
     """
-    answers = in_pairs(lambda way: way.stream(next(bodies)), gateway, direct, count)
+
+    def done(pairs: int) -> None:
+        tell(f"{pairs} of {count} answers each way")
+
+    def least_done(pairs: int) -> None:
+        if pairs % _LEAST_EACH == 0:
+            tell(f"{pairs} of {count * _LEAST_EACH} answers of one token each way")
+
+    answers = in_pairs(lambda way: way.stream(next(bodies)), gateway, direct, count, done)
     shortest = {**next(bodies), "max_tokens": 1, "stream": False}
     del shortest["stream_options"]  # which only a stream may have
-    least = in_pairs(lambda way: way.seconds(shortest), gateway, direct, count * _LEAST_EACH)
+    least = in_pairs(lambda way: way.seconds(shortest), gateway, direct, count * _LEAST_EACH, least_done)
     return [
         compare("time to first token", "ms", answers, lambda answer: answer.first_token * 1000),
         compare("tokens per second", "/s", answers, lambda answer: answer.tokens_per_second),
@@ -113,9 +127,14 @@ def measure(gateway: Way, direct: Way, bodies: Iterator[Mapping[str, Any]], coun
     ]
 
 
-def in_pairs(ask: Callable[[Way], T], gateway: Way, direct: Way, count: int) -> list[tuple[T, T]]:
-    """So many answers of both, one unmeasured pair before them: it finds caches cold."""
-    pairs = []
+def in_pairs(
+    ask: Callable[[Way], T], gateway: Way, direct: Way, count: int, done: Callable[[int], None]
+) -> list[tuple[T, T]]:
+    """So many answers of both, one unmeasured pair before them: it finds caches cold.
+
+    `done` hears after each how many are measured.
+    """
+    pairs: list[tuple[T, T]] = []
     for turn in range(-1, count):
         if turn % 2:
             other = ask(direct)
@@ -125,6 +144,7 @@ def in_pairs(ask: Callable[[Way], T], gateway: Way, direct: Way, count: int) -> 
             other = ask(direct)
         if turn >= 0:
             pairs.append((mine, other))
+        done(len(pairs))
     return pairs
 
 

@@ -48,6 +48,8 @@ def test_a_model_is_loaded_first_and_the_table_says_what_was_measured(
     assert "user.tiny by tiny-llama, 2 answers each way" in done.stdout
     assert "time to first token" in done.stdout
     assert "answer of one token" in done.stdout
+    assert "Asking user.tiny: 2 of 2 answers each way\n" in done.stderr
+    assert "Asking user.tiny: 10 of 10 answers of one token each way\n" in done.stderr
     assert len(lemonpod_server.loaded()) == 1
 
 

@@ -18,22 +18,31 @@ from tests.users import open_folder
 
 RECIPE = "toolbox-llamacpp"
 MODEL = "user.toolbox"
+PUBLISHING = {"published": "{port}:8080", "published-here": "127.0.0.1:{port}:8080"}
+"""What other recipes publish, which are for the same image."""
 NAME = "lemonade-{recipe}-{port}"
 ASK = {"model": MODEL, "messages": [{"role": "user", "content": "In one word, say OK."}], "max_tokens": 8}
 
 
-def toolbox(engine: ContainerEngine, image: str, **block: Any) -> dict[str, Any]:
-    """The manifest of the walkthrough: a local image in place of the named one, and no graphics processor."""
+def toolbox(
+    engine: ContainerEngine, image: str, recipe: str = RECIPE, publish: str | None = None
+) -> dict[str, Any]:
+    """The manifest of the walkthrough: a local image in place of the named one, and no graphics processor.
+
+    With `publish` it has a network of its own, and listens on port 8080 there.
+    """
+    network = ("--network", "host") if publish is None else ("-p", publish)
+    host, port = ("127.0.0.1", "{port}") if publish is None else ("0.0.0.0", "8080")
     args = [
         *("run", "--rm", "--init", "--name", NAME),
         *("--device", "/dev/null", "--group-add", "video", "--security-opt", "seccomp=unconfined"),
-        *("--security-opt", "label=disable", "-v", "{hf_cache}:/models:ro", "--network", "host"),
+        *("--security-opt", "label=disable", "-v", "{hf_cache}:/models:ro", *network),
         *(image, "llama-server", "-m", "/models/{checkpoint_relative:main}"),
-        *("--host", "127.0.0.1", "--port", "{port}", "-c", "{ctx_size}"),
+        *("--host", host, "--port", port, "-c", "{ctx_size}"),
     ]
     stop = {"stop_command": engine.runtime, "stop_command_args": ["rm", "-f", NAME]}
     return {
-        "recipe": RECIPE,
+        "recipe": recipe,
         "display_name": "Strix Halo llama.cpp toolbox",
         "api_contract_version": "1",
         "capabilities": ["chat_completion", "completion"],
@@ -43,7 +52,7 @@ def toolbox(engine: ContainerEngine, image: str, **block: Any) -> dict[str, Any]
             "timeout_seconds": 60,
             "poll_interval_ms": 100,
         },
-        "platforms": {"linux": {"cpu": {"command": engine.runtime, "args": args, **stop, **block}}},
+        "platforms": {"linux": {"cpu": {"command": engine.runtime, "args": args, **stop}}},
     }
 
 
@@ -55,6 +64,8 @@ def server(engine: ContainerEngine, lab: Lab, tiny_gguf: Path) -> Iterator[Lemon
         server = LemonpodServer(folder, more_environ=engine.env)
         server.prepare(tiny_gguf)
         server.write_manifest(toolbox(engine, image), "toolbox.json")
+        for recipe, publish in PUBLISHING.items():
+            server.write_manifest(toolbox(engine, image, recipe, publish), f"{recipe}.json")
         server.start()
         try:
             yield server
@@ -108,6 +119,20 @@ def test_the_walkthrough(engine: ContainerEngine, server: LemonpodServer) -> Non
     lemonpod(server, "unload")
     assert ours(engine) == []
     assert RECIPE not in engine.run_cli("ps", "-a", "--filter", "name=lemonade-")
+
+
+@pytest.mark.timeout(180)
+def test_the_leased_port_is_published(engine: ContainerEngine, server: LemonpodServer) -> None:
+    if engine.rootless:
+        pytest.skip("a rootless engine publishes ports only where its user may open /dev/net/tun")
+    server.write_models(**{recipe: {"checkpoint": CHECKPOINT, "recipe": recipe} for recipe in PUBLISHING})
+    for recipe in PUBLISHING:
+        answer = server.post("/api/v1/chat/completions", ASK | {"model": f"user.{recipe}"})
+        assert answer["choices"][0]["message"]["content"]
+        (container,) = engine.containers()
+        assert container["Labels"]["lemonpod.model"] == f"user.{recipe}"
+    server.post("/api/v1/unload", {})
+    assert engine.containers() == []
 
 
 @pytest.mark.timeout(180)

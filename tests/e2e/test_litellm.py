@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +18,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # it warns of much while it i
 
 HELLO = [{"role": "user", "content": "the lemon"}]
 PROVIDERS = [("openai", "/api/v1"), ("ollama_chat", ""), ("anthropic", "")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _clients_closed() -> Iterator[None]:
+    """It keeps its clients, and leaves their connections to the end of the process."""
+    yield
+    for client in (litellm.module_level_client, *litellm.in_memory_llm_clients_cache.cache_dict.values()):
+        if not inspect.iscoroutinefunction(client.close):  # those for async use have connected to nobody
+            client.close()
 
 
 @pytest.fixture

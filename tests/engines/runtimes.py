@@ -69,12 +69,6 @@ class Background:
     def ended(self) -> bool:
         return not self._thread.is_alive()
 
-    def end_or_halt(self, timeout: float = 15.0) -> BaseException | None:
-        """What it raised; halted if it does not end by itself."""
-        self._thread.join(timeout)
-        self.halt.call()
-        return self.end()
-
     def end(self, timeout: float = 45.0) -> BaseException | None:
         """Wait for it; what it raised."""
         self._thread.join(timeout)

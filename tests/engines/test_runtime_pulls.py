@@ -122,6 +122,13 @@ def test_what_a_digest_names(
     assert f"{repository}@{digest}" in found.digests
     # C25: the registry is gone, the image is here.
     assert pull(reference, PullPolicy.MISSING) == []
+
+
+def test_always_asks_the_registry_for_what_is_here(registry: Registry, pull: Pull) -> None:
+    image = put_random_image(registry, "always:1", megabytes=1)
+    with slowed(registry, 64 << 20) as here:
+        reference = by_another_address(image, registry, here)
+        pull(reference)
     with pytest.raises(PullError):
         pull(reference, PullPolicy.ALWAYS)
 

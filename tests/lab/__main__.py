@@ -8,6 +8,7 @@ import sys
 
 from tests.lab.errors import LabError, NotHereError
 from tests.lab.lab import BY_HAND, KINDS, LABS, Lab, end, install_all
+from tests.lab.native import fetch_programs
 from tests.lab.space import processes_in
 
 
@@ -32,6 +33,10 @@ def main() -> int:
 
 def _install(_: list[str]) -> None:
     install_all()
+    try:
+        fetch_programs()
+    except LabError as error:  # few tests need them
+        print(f"no native servers: {error}", file=sys.stderr)
 
 
 def _up(names: list[str]) -> None:

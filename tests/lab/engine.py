@@ -43,11 +43,9 @@ class Service:
         """Start it, if nothing answers there yet; returns when it answers."""
         if answers(self._url):
             return
-        self._socket.unlink(missing_ok=True)
-        if self._stale is not None:
-            self._stale.unlink(missing_ok=True)
-        process = self._process = self._space.start(self._argv, self.log)
-        self._pid_file.write_text(str(process.pid))
+        process = self._process
+        if process is None or process.poll() is not None:  # one that runs is slow to answer
+            process = self._process = self._begin()
         try:
             wait_until(lambda: answers(self._url) or process.poll() is not None, self._argv[-1])
         except LabError as error:
@@ -55,19 +53,22 @@ class Service:
         if process.poll() is not None:
             raise LabError(f"the service ended with {process.returncode}\n{self._tail()}")
 
+    def _begin(self) -> subprocess.Popen[bytes]:
+        self._socket.unlink(missing_ok=True)
+        if self._stale is not None:
+            self._stale.unlink(missing_ok=True)
+        process = self._space.start(self._argv, self.log)
+        self._pid_file.write_text(str(process.pid))
+        return process
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it, not its containers; the engine does not answer until it is started again."""
         pid = self._process.pid if self._process else int(self._pid_file.read_text())
-        try:
-            service = psutil.Process(pid)
-            # Rootless podman answers from a second process, and the first may die without a word to it.
-            same = [one for one in service.children() if one.cmdline() == service.cmdline()]
-        except psutil.NoSuchProcess:
-            return
-        for one in (service, *same):
+        answering = _answering(pid)
+        for one in answering:
             with suppress(psutil.NoSuchProcess):
                 one.send_signal(number)
-        psutil.wait_procs(same, timeout=_END_TIMEOUT)
+        psutil.wait_procs(answering[1:], timeout=_END_TIMEOUT)
         wait_until(lambda: not self._runs(pid), f"the end of {self._argv}")
         self._socket.unlink(missing_ok=True)
 
@@ -78,6 +79,27 @@ class Service:
 
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-_LOG_TAIL:]
+
+
+def _answering(pid: int) -> list[psutil.Process]:
+    """The service, and children that run the same command.
+
+    Rootless podman answers from a second process, and the first may die without a word to it.
+    """
+    try:
+        service = psutil.Process(pid)
+        argv, children = service.cmdline(), service.children()
+    except psutil.NoSuchProcess:
+        return []
+    return [service, *(child for child in children if _has_argv(child, argv))]
+
+
+def _has_argv(process: psutil.Process, argv: list[str]) -> bool:
+    """Whether it runs that command; one that has ended meanwhile, as an engine's helpers do, runs nothing."""
+    try:
+        return process.cmdline() == argv
+    except psutil.NoSuchProcess:
+        return False
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def pytest_runtest_makereport(
     report = yield
     engine = getattr(item, "funcargs", {}).get("engine")
     if report.when == "call" and report.failed and isinstance(engine, ContainerEngine):
-        item.add_report_section("call", f"containers of {engine.name}", engine.describe_containers())
+        report.sections.append((f"containers of {engine.name}", engine.describe_containers()))
     return report
 
 

@@ -29,9 +29,7 @@ exec {libraries}/ld-linux-x86-64.so.2 --library-path {path} {root}/usr/bin/{name
 
 def make_programs(folder: Path) -> None:
     """Put the programs into `folder`; what they need is fetched on the first call and kept."""
-    if platform.machine() != "x86_64":
-        raise NotHereError("the lab's native servers are for x86_64")
-    root = _make_root()
+    root = fetch_programs()
     libraries = root / "usr/lib/x86_64-linux-gnu"
     path = ":".join(str(libraries / name) for name in ("", "llama", "blas", "lapack", "pulseaudio"))
     for name in PROGRAMS:
@@ -40,9 +38,12 @@ def make_programs(folder: Path) -> None:
         program.chmod(0o755)
 
 
-def _make_root() -> Path:
+def fetch_programs() -> Path:
+    """The root folder of the programs and all that they need; nothing happens the second time."""
     if reason := why_not():
         raise NotHereError(reason)
+    if platform.machine() != "x86_64":
+        raise NotHereError("the lab's native servers are for x86_64")
     root = cache() / "native"
     with locked("native"):
         if not root.exists():

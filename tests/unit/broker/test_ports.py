@@ -76,14 +76,28 @@ def test_l05_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> No
         assert take(PortBroker(first, first + 1)).port == first + 1
 
 
-def test_a_closed_connection_in_time_wait_does_not_block(
-    first: int, listener: socket.socket, take: Take
-) -> None:
+@pytest.fixture
+def lingering(first: int, listener: socket.socket) -> None:
+    """Nobody listens there any more, and a connection that was closed there is in TIME_WAIT."""
     with socket.create_connection(("127.0.0.1", first)):
         accepted, _ = listener.accept()
         accepted.close()
     listener.close()
+
+
+@pytest.mark.usefixtures("lingering")
+def test_a_closed_connection_in_time_wait_does_not_block(first: int, take: Take) -> None:
     assert take(PortBroker(first, first)).port == first
+
+
+@pytest.mark.usefixtures("lingering")
+def test_a_port_at_rest_is_taken_first(first: int, take: Take) -> None:
+    """As whisper.cpp's server binds, which could not have the other one."""
+    lease = take(PortBroker(first, first + 1))
+    lease.hand_over()
+    with socket.socket() as engine:
+        engine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        engine.bind(("127.0.0.1", lease.port))
 
 
 def test_a_held_port_is_closed_to_others_until_it_is_handed_over(first: int, take: Take) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lemonpod.cli.app import run
-from lemonpod.cli.output import print_json, print_table
+from lemonpod.cli.output import print_json, print_table, steps
 from tests.factories import make_document
 
 
@@ -105,3 +105,22 @@ def test_where_no_terminal_ends_it_a_row_is_one_line(capsys: pytest.CaptureFixtu
 
     _, row = capsys.readouterr().out.splitlines()
     assert row.split() == ["why"] * 300 + ["a.json"]
+
+
+def test_steps_are_lines_beside_the_output_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with steps("Asking m") as tell:
+        tell("1 of 2")
+        assert capsys.readouterr() == ("", "Asking m: 1 of 2\n")
+        tell("2 of 2")
+    assert capsys.readouterr() == ("", "Asking m: 2 of 2\n")
+
+
+def test_steps_take_turns_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with steps("Asking m") as tell:
+        tell("1 of [2]")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Asking m" in err

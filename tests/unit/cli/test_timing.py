@@ -41,7 +41,9 @@ def test_both_take_turns_in_who_is_first_and_one_pair_is_not_measured() -> None:
         asked.append(way.url.rpartition("/")[2])
         return len(asked)
 
-    assert in_pairs(ask, gateway, direct, 2) == [(3, 4), (6, 5)]
+    done: list[int] = []
+    assert in_pairs(ask, gateway, direct, 2, done.append) == [(3, 4), (6, 5)]
+    assert done == [0, 1, 2]
     assert asked == ["direct", "gateway", "gateway", "direct", "direct", "gateway"]
 
 
@@ -49,12 +51,19 @@ def test_each_quantity_is_told_of_both_ways(answering: Answering) -> None:
     stream = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n'
     way = Way(url=f"http://127.0.0.1:{answering(http(stream))}/v1", hint="")
     made = list(itertools.islice(bodies("m", "the prompt", 8), 5))
-    measured = measure(way, way, iter(made), 1)
+    told: list[str] = []
+    measured = measure(way, way, iter(made), 1, told.append)
     assert {one.name for one in measured if one.added is not None} == {
         "time to first token",
         "whole answer",
         "answer of one token",
     }
+    assert told == [
+        "0 of 1 answers each way",
+        "1 of 1 answers each way",
+        "0 of 5 answers of one token each way",
+        "5 of 5 answers of one token each way",
+    ]
 
 
 def test_no_two_requests_begin_alike() -> None:

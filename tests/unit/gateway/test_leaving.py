@@ -130,14 +130,15 @@ async def test_one_of_two_during_the_load(start: Starter) -> None:
     leaver, stayer = await world.client(), await world.client()
     await leaver.send(message("POST", CHAT, {}, BODY))
     await stayer.send(message("POST", CHAT, {}, BODY))
-    await world.until(lambda: len(world.driver.engines) == 1)
+    await world.until(lambda: [status.waiting for status in world.pool.statuses()] == [2])
 
     leaver.abort()
-    await asyncio.sleep(0)
+    await world.until(lambda: [status.waiting for status in world.pool.statuses()] == [1])
     world.driver.ready.set()
 
     assert (await stayer.reply()).body == b"fine"
     assert len(world.driver.received) == 1
+    assert len(world.driver.engines) == 1
 
 
 async def test_while_its_body_is_still_coming(start: Starter) -> None:
