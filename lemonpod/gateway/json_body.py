@@ -49,6 +49,15 @@ class JsonBody(NamedTuple):
         text = encode_basestring_ascii(value).encode()
         return JsonBody(b"".join((self.data[:start], text, self.data[end:])), {**self.values, name: value})
 
+    def spliced(self, start: int, end: int, text: bytes) -> JsonBody:
+        """With other text at a place that is outside of the members that were asked for."""
+        data = b"".join((self.data[:start], text, self.data[end:]))
+        more = len(text) - (end - start)
+        spans = self.spans and {
+            name: (at + more, to + more) if at >= start else (at, to) for name, (at, to) in self.spans.items()
+        }
+        return JsonBody(data, self.values, spans)
+
 
 async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
     """As `peek`, without holding up anybody else."""

@@ -24,7 +24,7 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import Upstream
 from lemonpod.gateway.data.usual import Told, told
 from lemonpod.gateway.data.way import Way
-from lemonpod.gateway.dialects import body_of, form_of, route_of
+from lemonpod.gateway.dialects import aside_of, body_of, route_of
 from lemonpod.gateway.errors import Answer, answer_to, row_of
 from lemonpod.gateway.intake import (
     Intake,
@@ -208,7 +208,7 @@ class Exchange:
             self._wait = lease.wait
             self._over = asyncio.get_running_loop().create_future()
             kind = self.request.known.get(b"content-type", b"")
-            async with form_of(self._route, intake, lease.plan, kind) as spoken:
+            async with aside_of(self._route, intake, lease.plan, kind) as spoken:
                 self._call(lease, spoken)
                 await self._over
 
@@ -223,8 +223,10 @@ class Exchange:
         self._called = True
         target = self._target
         if lease.plan.dialect is not _USUAL:
-            target = replace(target, route=route_of(target.route, lease.plan))
-            intake = body_of(intake, lease.plan)
+            route = route_of(target.route, lease.plan)
+            if route is not target.route:
+                target = replace(target, route=route)
+            intake = body_of(route, intake, lease.plan)
         self._head, self._body = self._for_engine(target, intake)
         # A file cannot be read from its start while it is still read for a connection that has just ended.
         upstream.call(self, fresh=isinstance(self._body, Upload))

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lemonpod.contract.vocabulary import CAPABILITIES
 from lemonpod.gateway.data.activity import Ending
@@ -59,7 +59,6 @@ class Interpreted(Exchange):
     """Answers one request of another API's client."""
 
     _tell: Whole | Stream
-    _said: JsonBody
     _unload = False
 
     def __init__(self, relay: Relay, client: ClientConnection, request: Request, endpoint: Endpoint) -> None:
@@ -124,11 +123,10 @@ class Interpreted(Exchange):
         self._tell, self._unload = call.tell, question.unload
         self._target = _TARGETS[call.capability]
         self._route = self._target.route
-        self._said = openai_body(question.model, call.body)
-        return self._said
+        return openai_body(question.model, call.body)
 
     def _for_engine(self, target: Target, intake: Intake) -> tuple[bytes, bytes | Upload]:
-        body = payload_for(self._said, self.plan.model)
+        body = payload_for(cast(JsonBody, intake), self.plan.model)
         lines = as_lines(to_engine(self.request.fields, self.request.known), without=_RESTATED)
         lines += b"%bContent-Length: %d\r\n" % (_OUR_LINES, len(body))
         return head_for_engine(b"POST", target, self.plan, lines), body
