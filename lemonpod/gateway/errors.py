@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
-from aiohttp import web
-
 from lemonpod.errors import (
     ConfigError,
     CoolingDownError,
@@ -164,12 +162,6 @@ def answer_to(error: LemonpodError, *, model: str | None = None) -> Answer:
     if row.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Answer(row.status, envelope(error, model=model), headers)
-
-
-def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
-    """As `answer_to`, for aiohttp to send."""
-    answer = answer_to(error, model=model)
-    return web.json_response(answer.envelope, status=answer.status, headers=answer.headers)
 
 
 def _model_envelope(message: str, code: str, model: str | None) -> Envelope:

@@ -19,6 +19,7 @@ from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
 from lemonpod.gateway.errors import Answer, envelope, typed_envelope
 from lemonpod.gateway.headers import as_lines
 from lemonpod.gateway.sse import DONE, PING, error_event
+from lemonpod.gateway.wording import worded
 from lemonpod.launch.plan import Dialect
 
 log = logging.getLogger(__name__)
@@ -271,7 +272,7 @@ class Failure(Kept):
         turn = self._turn
         said = b"".join(self._pieces)
         answer, kept = engine_answer(self._status, self._head.fields, said, turn.plan)
-        answer = turn.worded(answer)
+        answer = worded(turn.request.path, answer)
         turn.status = answer.status
         turn.client.write(own_answer(answer, turn.request, turn.client.clock, as_lines(kept)))
         turn.finish(Ending.ERROR)

@@ -333,14 +333,11 @@ class Exchange:
             log.warning("%s: %s", self.request.shown, error)
         self.refuse(answer_to(error, model=self._named), ending_by(error))
 
-    def worded(self, answer: Answer) -> Answer:
-        return answer
-
     def refuse(self, answer: Answer, ending: Ending = Ending.ERROR) -> None:
         self.status = answer.status
         self._let_go()
         self._note(ending)
-        self.client.answer(self.worded(answer))
+        self.client.answer(answer)
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
@@ -372,7 +369,7 @@ class Exchange:
             Activity(
                 started=self._arrived,
                 method=request.method.decode(),
-                path=request.target.partition(b"?")[0].decode("latin-1"),
+                path=request.path,
                 model=self._named,
                 recipe=self.plan.recipe if self._called else None,
                 status=self.status,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any, Final, cast
 
 from lemonpod.contract.vocabulary import CAPABILITIES
@@ -19,7 +18,7 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.retold import way_to_retell
 from lemonpod.gateway.data.usual import Told
 from lemonpod.gateway.data.way import Way
-from lemonpod.gateway.errors import Answer, message_of
+from lemonpod.gateway.errors import Answer
 from lemonpod.gateway.headers import as_lines, to_engine
 from lemonpod.gateway.intake import Intake, Upload, payload_for, read_body
 from lemonpod.gateway.json_body import BIG, JsonBody, parsed
@@ -75,12 +74,6 @@ class Interpreted(Exchange):
     def aside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what would hold up others, and answer with what it raises."""
         self._explaining = self._run(work)
-
-    def worded(self, answer: Answer) -> Answer:
-        if "error" not in answer.envelope or answer.status < 400:
-            return answer
-        mistake = self._endpoint.mistake(answer.status, message_of(answer.envelope))
-        return replace(answer, envelope=dict(mistake))
 
     def finish(self, ending: Ending = Ending.COMPLETE, *, keep: bool = True) -> None:
         super().finish(ending, keep=keep)

@@ -194,11 +194,11 @@ class Relay:
             pass
 
     async def unload(self, asked: str) -> None:
-        """End the model's engine, if it has one that nobody uses now, or waits for."""
+        """End the model's engine, if it has one that nobody uses now, or waits for, or has pinned."""
         await self.inventory.ready()
         model = (await self.inventory.lookup(asked)).entry.id
         status = self.pool.status(model)
-        if status is not None and not (status.in_flight or status.waiting):
+        if status is not None and not (status.in_flight or status.waiting or status.pinned):
             with suppress(ModelNotLoadedError):
                 await self.pool.unload(model)
 

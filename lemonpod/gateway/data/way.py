@@ -50,9 +50,6 @@ class Turn(Protocol):
     def fail(self, error: LemonpodError) -> None:
         """Answer with the error, where no answer has begun."""
 
-    def worded(self, answer: Answer) -> Answer:
-        """An answer of ours as the client's API words it."""
-
     def refuse(self, answer: Answer) -> None:
         """Answer so, where no answer has begun."""
 

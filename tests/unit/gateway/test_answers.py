@@ -514,13 +514,22 @@ async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 407])
 async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
-    world = await start(
-        answers(f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n".encode())
-    )
+    said = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
+    head = f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: {len(said)}\r\n\r\n"
+    world = await start(answers(head.encode() + said))
 
     reply = await world.post(CHAT, BODY)
 
-    assert (reply.status, reply.error["status_code"]) == (502, status)
+    assert reply.status == 502
+    assert reply.error == {
+        "message": (
+            f"test-engine refused the server's request with status {status}: Invalid API Key. Clients' "
+            "keys do not reach an engine; if it wants one, see the 'args' and 'env' of its manifest"
+        ),
+        "type": "backend_error",
+        "status_code": 502,
+        "details": {"backend": "test-engine", "status_code": status},
+    }
     assert reply.value("WWW-Authenticate") is None
     assert reply.value("x-should-retry") == "false"
 
