@@ -30,6 +30,7 @@ from lemonpod.errors import (
     NoSlotError,
     NoSpaceError,
     NotDeletableError,
+    PlatformNotSupportedError,
     QueueFullError,
     RequestError,
     RequestTimeoutError,
@@ -88,6 +89,7 @@ TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     TokenError: Row(500, Form.MODEL, retry=False),
     ImageError: Row(500, Form.MODEL, retry=False),
     LaunchError: Row(500, Form.MODEL, retry=False),
+    PlatformNotSupportedError: Row(404, Form.MODEL, retry=False),
     EngineError: Row(500, Form.MODEL, retry=False),
     CoolingDownError: Row(503),
     EngineStoppedError: Row(503),
@@ -135,8 +137,10 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
         return _model_envelope(str(error), error.code, error.model)
     if isinstance(error, SlotsPinnedError):
         return _model_envelope(str(error), error.code, model)
-    message = f"Failed to load model '{model}': {error}" if model else str(error)
-    body = _model_envelope(message, "model_load_error", model)
+    code, told = "model_load_error", f"Failed to load model '{model}': {error}"
+    if isinstance(error, PlatformNotSupportedError):
+        code, told = "model_not_supported", f"Model '{model}' is not available on this system. {error}"
+    body = _model_envelope(told if model else str(error), code, model)
     body["error"]["details"] = _details(error)
     return body
 

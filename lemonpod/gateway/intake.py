@@ -14,6 +14,7 @@ from lemonpod.errors import MalformedRequestError, RequestTooLargeError
 from lemonpod.gateway.headers import media_type
 from lemonpod.gateway.inflate import Inflater
 from lemonpod.gateway.json_body import BIG, JsonBody, peek, peek_aside
+from lemonpod.gateway.media import MEMBERS, with_format
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
@@ -119,7 +120,7 @@ async def json_aside(route: Route, data: bytes) -> JsonBody | None:
 def _complete(route: Route, body: JsonBody) -> JsonBody:
     if route.spec.required:
         _require(route, {name for name in route.spec.required if isinstance(body.get(name), str)})
-    return body
+    return with_format(route.capability, body) if route.capability in MEMBERS else body
 
 
 def _require(route: Route, given: Collection[str]) -> None:

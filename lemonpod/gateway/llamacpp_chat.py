@@ -62,8 +62,7 @@ def _with_old_limit(body: JsonBody) -> JsonBody:
     limit = said.get(_LIMIT)
     if _OLD_LIMIT in said.values or not isinstance(limit, int) or isinstance(limit, bool):
         return body
-    start = body.data.index(b"{") + 1
-    return body.spliced(start, start, b'"%b": %d, ' % (_OLD_LIMIT.encode(), limit))
+    return body.with_member(_OLD_LIMIT, limit)
 
 
 def _without_high_bounds(body: JsonBody) -> JsonBody:

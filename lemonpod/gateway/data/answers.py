@@ -46,7 +46,14 @@ def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> 
         return _Json(turn, status, head, length)
     if turn.plan.dialect is Dialect.WHISPER_CPP:
         head = Told(as_plain_text(head.fields))
+    elif turn.wants_output and head.is_untyped and (kind := turn.output_type):
+        head = _typed(head, kind)
     return _Bytes(turn, status, head, length)
+
+
+def _typed(head: Told, kind: bytes) -> Told:
+    others = [(name, value) for key, name, value in head.fields if key != b"content-type"]
+    return Told((*others, (b"Content-Type", kind)))
 
 
 class _Bodiless(Way):

@@ -36,6 +36,7 @@ from lemonpod.gateway.intake import (
     received,
 )
 from lemonpod.gateway.json_body import BIG
+from lemonpod.gateway.media import MEMBERS, type_of_output
 from lemonpod.gateway.routes import require
 from lemonpod.gateway.stats import UNKNOWN, Stats
 from lemonpod.launch.plan import Dialect, LaunchPlan
@@ -48,7 +49,6 @@ _EXIT_NOTICE: Final = 0.1
 # Other statuses end no request, and clients cannot read them.
 _FIRST_FINAL, _LAST_FINAL = 200, 599
 _ENDS_WITH_DONE: Final = frozenset({Capability.CHAT_COMPLETION, Capability.COMPLETION})
-_MAKES_A_FILE: Final = frozenset({Capability.TTS, Capability.AUDIO_GENERATION, Capability.MODEL_3D})
 
 
 class Exchange:
@@ -103,7 +103,11 @@ class Exchange:
 
     @property
     def wants_output(self) -> bool:
-        return self._route.capability in _MAKES_A_FILE
+        return self._route.capability in MEMBERS
+
+    @property
+    def output_type(self) -> bytes | None:
+        return type_of_output(self._route.capability, self._body)
 
     # --- the client's side --------------------------------------------------------------------------------
 

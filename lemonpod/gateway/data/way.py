@@ -36,6 +36,10 @@ class Turn(Protocol):
         """An answer without a body is no answer: a sound, a shape."""
 
     @property
+    def output_type(self) -> bytes | None:
+        """The output's media type, as far as the request says it."""
+
+    @property
     def heartbeat(self) -> float: ...
 
     @property

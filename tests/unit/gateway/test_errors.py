@@ -67,7 +67,7 @@ def test_a_new_error_inherits_its_parents_answer() -> None:
         (ModelNotLoadedError("x"), 404, False),
         (RequestTimeoutError("x"), 408, True),
         (RequestTooLargeError("x"), 413, False),
-        (PlatformNotSupportedError("x"), 500, False),
+        (PlatformNotSupportedError("x"), 404, False),
         (EngineExitedError("x"), 500, False),
         (StartTimeoutError("x"), 500, False),
         (UpstreamError("x"), 502, True),
