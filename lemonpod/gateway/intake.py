@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import IO, Final, Protocol, TypeAlias
 
-from lemonpod.contract.vocabulary import Body, Capability
+from lemonpod.contract.vocabulary import Body, Capability, JsonValue
 from lemonpod.errors import MalformedRequestError, RequestTooLargeError
 from lemonpod.gateway.headers import media_type
 from lemonpod.gateway.inflate import Inflater
@@ -18,11 +18,13 @@ from lemonpod.gateway.media import MEMBERS, with_format
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.launch.options import CTX_SIZE
 
 IN_MEMORY: Final = 1 << 20
 """Of a form; what is longer lies on the disk."""
 _CHUNK: Final = 512 << 10
 _PLAIN: Final = frozenset({b"", b"identity"})
+_CTX_SIZE_KEY: Final = b'"%b"' % CTX_SIZE.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,14 @@ def name_of(intake: Intake) -> str | None:
 def payload_for(body: JsonBody, model: str) -> bytes:
     """The body for the engine: as it came, but with the model named by its canonical id."""
     return (body if body.values.get("model") in (None, model) else body.with_text("model", model)).data
+
+
+def load_options(intake: Intake) -> dict[str, JsonValue]:
+    """What the request says of its model's load, should it be the one that begins it."""
+    if not isinstance(intake, JsonBody) or _CTX_SIZE_KEY not in intake.data or len(intake.data) > BIG:
+        return {}
+    size = peek(intake.data, (CTX_SIZE,)).get(CTX_SIZE)
+    return {CTX_SIZE: size} if isinstance(size, int) and not isinstance(size, bool) else {}
 
 
 def json_now(route: Route, data: bytes) -> JsonBody | None:

@@ -207,7 +207,7 @@ class Exchange:
     async def _load(self, intake: Intake) -> None:
         model = await self._relay.choose(self._route, self.asked)
         self._named = self._named or model
-        async with self._relay.pool.lease(model) as lease:
+        async with self._relay.lease(model, intake) as lease:
             require(self._route, lease.plan)  # the manifest may have changed since it was chosen
             self._wait = lease.wait
             self._over = asyncio.get_running_loop().create_future()

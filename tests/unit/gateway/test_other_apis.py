@@ -13,7 +13,7 @@ from lemonpod.gateway.settings import GatewaySettings
 from tests.fakes.driver import Connection
 from tests.fakes.engine import FakeDriver
 from tests.unit.gateway.test_gates import MODEL
-from tests.unit.gateway.wire import as_chunk, chunked, ok
+from tests.unit.gateway.wire import as_chunk, chunked, message, ok
 from tests.unit.gateway.world import Starter, World
 
 OLLAMA = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -155,6 +155,22 @@ async def test_unloaded_behind_the_answer_but_not_under_another(start: Starter) 
     await world.post("/api/chat", request)
 
     await world.until(lambda: world.driver.engines[0].stopped)
+
+
+@pytest.mark.parametrize("messages", [[], OLLAMA["messages"]])
+async def test_a_pinned_model_is_not_unloaded(start: Starter, messages: Any) -> None:
+    world = await start(answer)
+    await world.post("/v1/load", {"model_name": "m", "pinned": True})
+    request = {"model": "m", "messages": messages, "stream": False, "keep_alive": 0}
+
+    reply = await world.post("/api/chat", request)
+    again = await world.post("/api/chat", request)
+
+    assert (reply.status, again.status) == (200, 200)
+    assert reply.json["done_reason"] == ("stop" if messages else "unload")
+    assert [model["model"] for model in (await world.get("/api/ps")).json["models"]] == ["user.m:latest"]
+    assert len(world.driver.engines) == 1
+    assert not world.driver.engines[0].stopped
 
 
 async def test_a_model_that_others_wait_for_is_not_unloaded(start: Starter) -> None:
@@ -326,6 +342,27 @@ async def test_an_engine_that_breaks_off(start: Starter) -> None:
     assert word["message"]["content"] == "hi"
     assert "broke off" in last["error"]
     assert [record["ending"] for record in world.activities.tail(5)] == ["engine_broke_off"]
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize("fault", ["late", "broken"])
+async def test_what_is_wrong_with_a_body_in_each_apis_shape(start: Starter, path: str, fault: str) -> None:
+    world = await start(answer, settings=GatewaySettings(body_timeout=0.05))
+    chunk = b"z\r\n" if fault == "broken" else b"1\r\n{\r\n"
+    client = await world.client()
+    await client.send(message("POST", path, {"Transfer-Encoding": "chunked", "Expect": "100-continue"}))
+    assert (await client.head()).status == 100
+
+    await client.send(chunk)
+    reply = await client.reply()
+
+    assert reply.status == (400 if fault == "broken" else 408)
+    if path == "/api/chat":
+        assert isinstance(reply.json["error"], str)
+    elif path == "/v1/messages":
+        assert reply.json == anthropic("invalid_request_error", reply.error["message"])
+    else:
+        assert reply.json.keys() == {"error"}
 
 
 @pytest.mark.parametrize(
