@@ -227,8 +227,7 @@ class Exchange:
         self._called = True
         target = self._target
         if lease.plan.dialect is not _USUAL:
-            route = route_of(target.route, lease.plan)
-            if route is not target.route:
+            if (route := route_of(target.route, lease.plan)) is not target.route:
                 target = replace(target, route=route)
             intake = body_of(route, intake, lease.plan)
         self._head, self._body = self._for_engine(target, intake)
