@@ -364,4 +364,4 @@ class UnauthorizedError(RequestError):
 
 
 class UpstreamError(RequestError):
-    code = "upstream_error"
+    code = "network_error"

@@ -1,4 +1,4 @@
-"""Requests and answers of engines that do not speak OpenAI's, on their way to and from one.
+"""Requests and answers of engines that speak OpenAI's API with an accent, or not at all.
 
 whisper.cpp's server takes OpenAI's form under another path, and calls its plain texts by other types.
 """
@@ -17,6 +17,7 @@ from lemonpod.gateway.form import read_form, write_form
 from lemonpod.gateway.headers import Field
 from lemonpod.gateway.intake import IN_MEMORY, Intake, Upload, check_size
 from lemonpod.gateway.json_body import BIG, JsonBody
+from lemonpod.gateway.llamacpp_chat import llamacpp_body
 from lemonpod.gateway.multipart import boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.sd_images import EDITS, VARIATIONS, edit_form, generation_body
@@ -32,19 +33,27 @@ def route_of(route: Route, plan: LaunchPlan) -> Route:
     return route
 
 
-def body_of(intake: Intake, plan: LaunchPlan) -> Intake:
-    """A body that is no form, as the engine takes it."""
-    if isinstance(intake, JsonBody) and plan.dialect is Dialect.SD_CPP:
+def body_of(route: Route, intake: Intake, plan: LaunchPlan) -> Intake:
+    """A body that is no form, as the engine takes it; one beyond BIG has been there already."""
+    if not isinstance(intake, JsonBody):
+        return intake
+    if plan.dialect is Dialect.LLAMA_CPP and len(intake.data) <= BIG:
+        return llamacpp_body(intake, route.capability)
+    if plan.dialect is Dialect.SD_CPP:
         check_size(len(intake.data), BIG, None)  # no prompt is that long, and all of it is taken apart
         return JsonBody(generation_body(intake.data, plan.options), {})
     return intake
 
 
 @asynccontextmanager
-async def form_of(
+async def aside_of(
     route: Route, intake: Intake, plan: LaunchPlan, content_type: bytes
 ) -> AsyncIterator[Intake]:
-    """A form as the engine takes it, with the client's own boundary; anything else as it is."""
+    """What takes too long to hold up others, as the engine takes it: a form, with the client's own boundary,
+    or a long body. Anything else as it is."""
+    if isinstance(intake, JsonBody) and plan.dialect is Dialect.LLAMA_CPP and len(intake.data) > BIG:
+        yield await asyncio.to_thread(llamacpp_body, intake, route.capability)
+        return
     is_edit = route.capability is Capability.IMAGE and route.spec.body is Body.MULTIPART
     if not isinstance(intake, Upload) or not is_edit or plan.dialect is not Dialect.SD_CPP:
         yield intake

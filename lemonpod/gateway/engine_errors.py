@@ -7,7 +7,7 @@ import math
 import zlib
 from typing import Any, Final
 
-from lemonpod.gateway.errors import NO_RETRY, Answer
+from lemonpod.gateway.errors import NO_RETRY, Answer, Envelope, typed_envelope
 from lemonpod.gateway.headers import Field, known
 from lemonpod.launch.plan import LaunchPlan
 from lemonpod.launch.scrub import scrub
@@ -20,6 +20,7 @@ _NOT_THE_CLIENTS_FAULT: Final = frozenset({401, 403, 407})
 _OF_THE_BODY: Final = frozenset(
     {b"content-length", b"content-type", b"content-encoding", b"etag", b"last-modified"}
 )
+_BAD_GATEWAY: Final = 502
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
@@ -29,15 +30,17 @@ def engine_answer(
     """An engine's error as our own answer, with those of its headers that pass."""
     coding = known(fields).get(b"content-encoding", b"")
     text = scrub(_inflated(body, coding).decode("utf-8", "replace").strip(), plan)
-    theirs = status in _NOT_THE_CLIENTS_FAULT
+    told = engine_envelope(status, text, recipe=plan.recipe)
     # Clients try again after any 5xx, and here in vain.
-    headers = NO_RETRY if theirs or status == 501 else {}
-    kept = [field for field in fields if field[0] not in _OF_THE_BODY and field[0].decode() not in headers]
-    answer = Answer(502 if theirs else status, engine_envelope(status, text, recipe=plan.recipe), headers)
-    return answer, kept
+    answer = Answer(status, told, NO_RETRY if status == 501 else {})
+    if status in _NOT_THE_CLIENTS_FAULT:
+        answer = Answer(_BAD_GATEWAY, _refusal(status, told, plan.recipe), NO_RETRY)
+    return answer, [
+        field for field in fields if field[0] not in _OF_THE_BODY and field[0].decode() not in answer.headers
+    ]
 
 
-def engine_envelope(status: int, text: str, *, recipe: str) -> dict[str, Any]:
+def engine_envelope(status: int, text: str, *, recipe: str) -> Envelope:
     """An error object of OpenAI's shape is kept; of anything else the text is."""
     said = _parsed(text)
     error = said.get("error") if isinstance(said, dict) else None
@@ -56,6 +59,18 @@ def engine_envelope(status: int, text: str, *, recipe: str) -> dict[str, Any]:
     if _is_context_overflow(own):
         own["code"] = "context_length_exceeded"
     return {"error": own}
+
+
+def _refusal(status: int, told: Envelope, recipe: str) -> Envelope:
+    """Of the server by the engine: nothing in it may look like a refusal of the client."""
+    said = told["error"]
+    return typed_envelope(
+        f"{recipe} refused the server's request with status {status}: {said['message']}. Clients' keys do "
+        "not reach an engine; if it wants one, see the 'args' and 'env' of its manifest",
+        "backend_error",
+        status_code=_BAD_GATEWAY,
+        details={**said["details"], "status_code": status},
+    )
 
 
 def _is_context_overflow(error: dict[str, Any]) -> bool:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
-from aiohttp import web
-
 from lemonpod.errors import (
     ConfigError,
     CoolingDownError,
@@ -32,6 +30,7 @@ from lemonpod.errors import (
     NoSlotError,
     NoSpaceError,
     NotDeletableError,
+    PlatformNotSupportedError,
     QueueFullError,
     RequestError,
     RequestTimeoutError,
@@ -90,6 +89,7 @@ TABLE: Final[Mapping[type[LemonpodError], Row]] = {
     TokenError: Row(500, Form.MODEL, retry=False),
     ImageError: Row(500, Form.MODEL, retry=False),
     LaunchError: Row(500, Form.MODEL, retry=False),
+    PlatformNotSupportedError: Row(404, Form.MODEL, retry=False),
     EngineError: Row(500, Form.MODEL, retry=False),
     CoolingDownError: Row(503),
     EngineStoppedError: Row(503),
@@ -137,8 +137,10 @@ def envelope(error: LemonpodError, *, model: str | None = None) -> Envelope:
         return _model_envelope(str(error), error.code, error.model)
     if isinstance(error, SlotsPinnedError):
         return _model_envelope(str(error), error.code, model)
-    message = f"Failed to load model '{model}': {error}" if model else str(error)
-    body = _model_envelope(message, "model_load_error", model)
+    code, told = "model_load_error", f"Failed to load model '{model}': {error}"
+    if isinstance(error, PlatformNotSupportedError):
+        code, told = "model_not_supported", f"Model '{model}' is not available on this system. {error}"
+    body = _model_envelope(told if model else str(error), code, model)
     body["error"]["details"] = _details(error)
     return body
 
@@ -164,12 +166,6 @@ def answer_to(error: LemonpodError, *, model: str | None = None) -> Answer:
     if row.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Answer(row.status, envelope(error, model=model), headers)
-
-
-def response(error: LemonpodError, *, model: str | None = None) -> web.Response:
-    """As `answer_to`, for aiohttp to send."""
-    answer = answer_to(error, model=model)
-    return web.json_response(answer.envelope, status=answer.status, headers=answer.headers)
 
 
 def _model_envelope(message: str, code: str, model: str | None) -> Envelope:

@@ -9,19 +9,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import IO, Final, Protocol, TypeAlias
 
-from lemonpod.contract.vocabulary import Body, Capability
+from lemonpod.contract.vocabulary import Body, Capability, JsonValue
 from lemonpod.errors import MalformedRequestError, RequestTooLargeError
 from lemonpod.gateway.headers import media_type
 from lemonpod.gateway.inflate import Inflater
 from lemonpod.gateway.json_body import BIG, JsonBody, peek, peek_aside
+from lemonpod.gateway.media import MEMBERS, with_format
 from lemonpod.gateway.multipart import FieldFinder, boundary_of
 from lemonpod.gateway.routes import Route
 from lemonpod.gateway.settings import GatewaySettings
+from lemonpod.launch.options import CTX_SIZE
 
 IN_MEMORY: Final = 1 << 20
 """Of a form; what is longer lies on the disk."""
 _CHUNK: Final = 512 << 10
 _PLAIN: Final = frozenset({b"", b"identity"})
+_CTX_SIZE_KEY: Final = b'"%b"' % CTX_SIZE.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,14 @@ def payload_for(body: JsonBody, model: str) -> bytes:
     return (body if body.values.get("model") in (None, model) else body.with_text("model", model)).data
 
 
+def load_options(intake: Intake) -> dict[str, JsonValue]:
+    """What the request says of its model's load, should it be the one that begins it."""
+    if not isinstance(intake, JsonBody) or _CTX_SIZE_KEY not in intake.data or len(intake.data) > BIG:
+        return {}
+    size = peek(intake.data, (CTX_SIZE,)).get(CTX_SIZE)
+    return {CTX_SIZE: size} if isinstance(size, int) and not isinstance(size, bool) else {}
+
+
 def json_now(route: Route, data: bytes) -> JsonBody | None:
     """A JSON body of up to BIG bytes, with all that the route needs."""
     if not data and route.capability is Capability.SLOTS:
@@ -119,7 +130,7 @@ async def json_aside(route: Route, data: bytes) -> JsonBody | None:
 def _complete(route: Route, body: JsonBody) -> JsonBody:
     if route.spec.required:
         _require(route, {name for name in route.spec.required if isinstance(body.get(name), str)})
-    return body
+    return with_format(route.capability, body) if route.capability in MEMBERS else body
 
 
 def _require(route: Route, given: Collection[str]) -> None:

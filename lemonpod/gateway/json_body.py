@@ -49,6 +49,22 @@ class JsonBody(NamedTuple):
         text = encode_basestring_ascii(value).encode()
         return JsonBody(b"".join((self.data[:start], text, self.data[end:])), {**self.values, name: value})
 
+    def with_member(self, name: str, value: JsonValue) -> JsonBody:
+        """With one more member, which it must not have yet."""
+        start = self.data.index(b"{") + 1
+        text = f"{json.dumps(name)}: {json.dumps(value)}"
+        is_empty = _CLOSING.match(self.data, start) is not None
+        return self.spliced(start, start, (text if is_empty else f"{text}, ").encode())
+
+    def spliced(self, start: int, end: int, text: bytes) -> JsonBody:
+        """With other text at a place that is outside of the members that were asked for."""
+        data = b"".join((self.data[:start], text, self.data[end:]))
+        more = len(text) - (end - start)
+        spans = self.spans and {
+            name: (at + more, to + more) if at >= start else (at, to) for name, (at, to) in self.spans.items()
+        }
+        return JsonBody(data, self.values, spans)
+
 
 async def peek_aside(data: bytes, names: Collection[str]) -> JsonBody:
     """As `peek`, without holding up anybody else."""

@@ -12,8 +12,9 @@ from lemonpod.errors import LemonpodError, UnauthorizedError
 from lemonpod.gateway import keys
 from lemonpod.gateway.auth import PROOFS, bearer_is, check_use, proof_of, to_bytes
 from lemonpod.gateway.cors import ORIGIN_NOT_ALLOWED, is_allowed
-from lemonpod.gateway.errors import NO_RETRY, response, row_of, typed_envelope
+from lemonpod.gateway.errors import NO_RETRY, Answer, answer_to, row_of, typed_envelope
 from lemonpod.gateway.routes import SOCKET_PATHS
+from lemonpod.gateway.wording import worded
 
 log = logging.getLogger(__name__)
 
@@ -36,23 +37,20 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
             raise
         if row_of(type(error)).status >= 500:
             log.warning("%s %s: %s", request.method, request.path, error)
-        return response(error, model=request.get(keys.REQUESTED_MODEL))
+        return _told(request, answer_to(error, model=request.get(keys.REQUESTED_MODEL)))
     except web.HTTPMethodNotAllowed as error:
-        return _method_not_allowed(error)
+        return _told(request, _method_not_allowed(error))
     except web.HTTPNotFound:
-        return web.json_response(
-            typed_envelope("The requested endpoint does not exist", "not_found", path=request.path),
-            status=404,
-            headers=NO_RETRY,
-        )
+        unknown = typed_envelope("The requested endpoint does not exist", "not_found", path=request.path)
+        return _told(request, Answer(404, unknown, NO_RETRY))
     except web.HTTPException as error:
         text = error.text or error.reason
-        return web.json_response(typed_envelope(text, "invalid_request"), status=error.status)
+        return _told(request, Answer(error.status, typed_envelope(text, "invalid_request")))
     except Exception:
         if _has_begun(request):
             raise
         log.exception("%s %s failed", request.method, request.path)
-        return web.json_response(typed_envelope("Internal server error", "internal_error"), status=500)
+        return _told(request, Answer(500, typed_envelope("Internal server error", "internal_error")))
 
 
 @web.middleware
@@ -62,7 +60,7 @@ async def check_origin(request: web.Request, handler: Handler) -> web.StreamResp
     if origin is not None:
         allowed = request.app[keys.SETTINGS].allowed_origins
         if not is_allowed(origin, host=request.headers.get("Host", ""), allowed=allowed):
-            return web.json_response(ORIGIN_NOT_ALLOWED.envelope, status=ORIGIN_NOT_ALLOWED.status)
+            return _told(request, ORIGIN_NOT_ALLOWED)
         request[keys.ORIGIN] = origin
     if request.method == "OPTIONS":
         asked = request.headers.get("Access-Control-Request-Headers")
@@ -119,10 +117,15 @@ def _has_begun(request: web.Request) -> bool:
     return request.writer.output_size > 0
 
 
-def _method_not_allowed(error: web.HTTPMethodNotAllowed) -> web.Response:
+def _method_not_allowed(error: web.HTTPMethodNotAllowed) -> Answer:
     wanted = " or ".join(sorted(error.allowed_methods - {"HEAD"}))
-    return web.json_response(
+    return Answer(
+        405,
         {"error": f"Method Not Allowed. Use {wanted} for this endpoint"},
-        status=405,
-        headers={"Allow": ", ".join(sorted(error.allowed_methods))},
+        {"Allow": ", ".join(sorted(error.allowed_methods))},
     )
+
+
+def _told(request: web.Request, answer: Answer) -> web.Response:
+    told = worded(request.path, answer)
+    return web.json_response(told.envelope, status=told.status, headers=told.headers)

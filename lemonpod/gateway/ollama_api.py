@@ -10,19 +10,17 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from lemonpod.contract.vocabulary import Accelerator, Capability
-from lemonpod.errors import LemonpodError, ModelNotFoundError
+from lemonpod.errors import ModelNotFoundError
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import object_of
-from lemonpod.gateway.errors import answer_to, message_of
+from lemonpod.gateway.errors import message_of
 from lemonpod.gateway.fetching import Wish, fetching
 from lemonpod.gateway.left_out import LEFT_OUT, refused
 from lemonpod.gateway.load_stream import Words, stream_work
 from lemonpod.gateway.pull_api import delete_model
 from lemonpod.gateway.translate.given import Given
-from lemonpod.gateway.translate.ollama_answer import mistake
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable
 from lemonpod.models.names import LATEST
@@ -53,15 +51,15 @@ class _OnDisk(NamedTuple):
 def add_routes(router: web.UrlDispatcher) -> None:
     """Ollama's paths that no engine answers."""
     router.add_get("/api/version", version)
-    router.add_get("/api/tags", _in_its_words(tags))
-    router.add_get("/api/ps", _in_its_words(running))
-    router.add_post("/api/show", _in_its_words(show))
-    router.add_post("/api/pull", _in_its_words(pull))
+    router.add_get("/api/tags", tags)
+    router.add_get("/api/ps", running)
+    router.add_post("/api/show", show)
+    router.add_post("/api/pull", pull)
     for method in ("DELETE", "POST"):
-        router.add_route(method, "/api/delete", _in_its_words(delete))
+        router.add_route(method, "/api/delete", delete)
     for item in LEFT_OUT:
         if item.is_ollamas:
-            router.add_post(item.path, _in_its_words(refused(item)))
+            router.add_post(item.path, refused(item))
 
 
 async def version(request: web.Request) -> web.Response:
@@ -162,20 +160,6 @@ def _line(name: str, data: Mapping[str, Any]) -> bytes:
 
 
 _LINES: Final = Words("application/x-ndjson", _line)
-
-
-def _in_its_words(handler: Handler) -> Handler:
-    """Errors in Ollama's shape."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except LemonpodError as error:
-            told = answer_to(error)
-            body = mistake(told.status, message_of(told.envelope))
-            return web.json_response(body, status=told.status, headers=told.headers)
-
-    return answer
 
 
 async def _on_disk(inventory: Inventory, servable: Servable) -> _OnDisk:

@@ -7,6 +7,7 @@ from typing import Final
 
 from lemonpod.contract.vocabulary import CAPABILITIES, Body, Capability, Mode, RouteSpec
 from lemonpod.errors import MalformedRequestError, UnsupportedOperationError, WrongModelTypeError
+from lemonpod.gateway.media import MEMBERS
 from lemonpod.launch.plan import LaunchPlan
 
 PREFIXES: Final = ("/api/v0", "/api/v1", "/v0", "/v1")
@@ -42,7 +43,7 @@ class Offer:
 
 
 ROUTES: Final = tuple(
-    Route(capability, spec, ("model", *spec.required))
+    Route(capability, spec, ("model", *spec.required, *MEMBERS.get(capability, ())))
     for capability, entry in CAPABILITIES.items()
     for spec in entry.routes
 )

@@ -22,6 +22,7 @@ class Dialect(StrEnum):
     """Whose requests and answers an engine speaks."""
 
     OPENAI = "openai"
+    LLAMA_CPP = "llama.cpp"
     WHISPER_CPP = "whisper.cpp"
     SD_CPP = "stable-diffusion.cpp"
 

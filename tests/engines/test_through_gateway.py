@@ -94,7 +94,7 @@ async def test_a_chat_loads_answers_and_unload_ends_the_process(world: World) ->
 async def test_a_process_that_crashes_on_a_request_tells_how(world: World) -> None:
     reply = await world.post(CHAT, chat(crash_on_request=True))
 
-    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+    assert (reply.status, reply.error["type"]) == (502, "network_error")
     assert "exited with code 3" in reply.error["message"]
     assert (await world.post(CHAT, chat())).status == 503
 

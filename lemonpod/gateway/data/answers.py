@@ -19,6 +19,7 @@ from lemonpod.gateway.engine_errors import MAX_READ, engine_answer
 from lemonpod.gateway.errors import Answer, envelope, typed_envelope
 from lemonpod.gateway.headers import as_lines
 from lemonpod.gateway.sse import DONE, PING, error_event
+from lemonpod.gateway.wording import worded
 from lemonpod.launch.plan import Dialect
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,14 @@ def way_to_answer(turn: Turn, status: int, head: Told, length: bytes | None) -> 
         return _Json(turn, status, head, length)
     if turn.plan.dialect is Dialect.WHISPER_CPP:
         head = Told(as_plain_text(head.fields))
+    elif turn.wants_output and head.is_untyped and (kind := turn.output_type):
+        head = _typed(head, kind)
     return _Bytes(turn, status, head, length)
+
+
+def _typed(head: Told, kind: bytes) -> Told:
+    others = [(name, value) for key, name, value in head.fields if key != b"content-type"]
+    return Told((*others, (b"Content-Type", kind)))
 
 
 class _Bodiless(Way):
@@ -271,7 +279,7 @@ class Failure(Kept):
         turn = self._turn
         said = b"".join(self._pieces)
         answer, kept = engine_answer(self._status, self._head.fields, said, turn.plan)
-        answer = turn.worded(answer)
+        answer = worded(turn.request.path, answer)
         turn.status = answer.status
         turn.client.write(own_answer(answer, turn.request, turn.client.clock, as_lines(kept)))
         turn.finish(Ending.ERROR)

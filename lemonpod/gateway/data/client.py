@@ -23,6 +23,7 @@ from lemonpod.gateway.data.responder import Discard, Responder
 from lemonpod.gateway.data.unread import Unread
 from lemonpod.gateway.data.wire import Outbox, Wire
 from lemonpod.gateway.errors import Answer, answer_to, typed_envelope
+from lemonpod.gateway.wording import worded
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,9 @@ class ClientConnection(Wire):
 
     def answer(self, answer: Answer) -> None:
         """Send an answer of our own, which is then done."""
-        self.write(own_answer(answer, self._current, self.clock))
+        request = self._current
+        told = answer if request is None else worded(request.path, answer)
+        self.write(own_answer(told, request, self.clock))
         self.done()
 
     def ask_for_body(self) -> None:
@@ -316,6 +319,8 @@ class ClientConnection(Wire):
             self._leave(Ending.ERROR)
             self.break_off()
         else:
+            if self._current is not None and self._reader.fault is not None:
+                self._reader.fault = worded(self._current.path, self._reader.fault)
             self._leave(Ending.ERROR, self._reader.fault)
             self._current = None
 

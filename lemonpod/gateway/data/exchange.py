@@ -24,7 +24,7 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import Upstream
 from lemonpod.gateway.data.usual import Told, told
 from lemonpod.gateway.data.way import Way
-from lemonpod.gateway.dialects import body_of, form_of, route_of
+from lemonpod.gateway.dialects import aside_of, body_of, route_of
 from lemonpod.gateway.errors import Answer, answer_to, row_of
 from lemonpod.gateway.intake import (
     Intake,
@@ -36,6 +36,7 @@ from lemonpod.gateway.intake import (
     received,
 )
 from lemonpod.gateway.json_body import BIG
+from lemonpod.gateway.media import MEMBERS, type_of_output
 from lemonpod.gateway.routes import require
 from lemonpod.gateway.stats import UNKNOWN, Stats
 from lemonpod.launch.plan import Dialect, LaunchPlan
@@ -48,7 +49,6 @@ _EXIT_NOTICE: Final = 0.1
 # Other statuses end no request, and clients cannot read them.
 _FIRST_FINAL, _LAST_FINAL = 200, 599
 _ENDS_WITH_DONE: Final = frozenset({Capability.CHAT_COMPLETION, Capability.COMPLETION})
-_MAKES_A_FILE: Final = frozenset({Capability.TTS, Capability.AUDIO_GENERATION, Capability.MODEL_3D})
 
 
 class Exchange:
@@ -103,7 +103,11 @@ class Exchange:
 
     @property
     def wants_output(self) -> bool:
-        return self._route.capability in _MAKES_A_FILE
+        return self._route.capability in MEMBERS
+
+    @property
+    def output_type(self) -> bytes | None:
+        return type_of_output(self._route.capability, self._body)
 
     # --- the client's side --------------------------------------------------------------------------------
 
@@ -203,12 +207,12 @@ class Exchange:
     async def _load(self, intake: Intake) -> None:
         model = await self._relay.choose(self._route, self.asked)
         self._named = self._named or model
-        async with self._relay.pool.lease(model) as lease:
+        async with self._relay.lease(model, intake) as lease:
             require(self._route, lease.plan)  # the manifest may have changed since it was chosen
             self._wait = lease.wait
             self._over = asyncio.get_running_loop().create_future()
             kind = self.request.known.get(b"content-type", b"")
-            async with form_of(self._route, intake, lease.plan, kind) as spoken:
+            async with aside_of(self._route, intake, lease.plan, kind) as spoken:
                 self._call(lease, spoken)
                 await self._over
 
@@ -223,8 +227,9 @@ class Exchange:
         self._called = True
         target = self._target
         if lease.plan.dialect is not _USUAL:
-            target = replace(target, route=route_of(target.route, lease.plan))
-            intake = body_of(intake, lease.plan)
+            if (route := route_of(target.route, lease.plan)) is not target.route:
+                target = replace(target, route=route)
+            intake = body_of(route, intake, lease.plan)
         self._head, self._body = self._for_engine(target, intake)
         # A file cannot be read from its start while it is still read for a connection that has just ended.
         upstream.call(self, fresh=isinstance(self._body, Upload))
@@ -331,14 +336,11 @@ class Exchange:
             log.warning("%s: %s", self.request.shown, error)
         self.refuse(answer_to(error, model=self._named), ending_by(error))
 
-    def worded(self, answer: Answer) -> Answer:
-        return answer
-
     def refuse(self, answer: Answer, ending: Ending = Ending.ERROR) -> None:
         self.status = answer.status
         self._let_go()
         self._note(ending)
-        self.client.answer(self.worded(answer))
+        self.client.answer(answer)
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
@@ -370,7 +372,7 @@ class Exchange:
             Activity(
                 started=self._arrived,
                 method=request.method.decode(),
-                path=request.target.partition(b"?")[0].decode("latin-1"),
+                path=request.path,
                 model=self._named,
                 recipe=self.plan.recipe if self._called else None,
                 status=self.status,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
-from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lemonpod.contract.vocabulary import CAPABILITIES
 from lemonpod.gateway.data.activity import Ending
@@ -19,7 +18,7 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.retold import way_to_retell
 from lemonpod.gateway.data.usual import Told
 from lemonpod.gateway.data.way import Way
-from lemonpod.gateway.errors import Answer, message_of
+from lemonpod.gateway.errors import Answer
 from lemonpod.gateway.headers import as_lines, to_engine
 from lemonpod.gateway.intake import Intake, Upload, payload_for, read_body
 from lemonpod.gateway.json_body import BIG, JsonBody, parsed
@@ -59,7 +58,6 @@ class Interpreted(Exchange):
     """Answers one request of another API's client."""
 
     _tell: Whole | Stream
-    _said: JsonBody
     _unload = False
 
     def __init__(self, relay: Relay, client: ClientConnection, request: Request, endpoint: Endpoint) -> None:
@@ -76,12 +74,6 @@ class Interpreted(Exchange):
     def aside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what would hold up others, and answer with what it raises."""
         self._explaining = self._run(work)
-
-    def worded(self, answer: Answer) -> Answer:
-        if "error" not in answer.envelope or answer.status < 400:
-            return answer
-        mistake = self._endpoint.mistake(answer.status, message_of(answer.envelope))
-        return replace(answer, envelope=dict(mistake))
 
     def finish(self, ending: Ending = Ending.COMPLETE, *, keep: bool = True) -> None:
         super().finish(ending, keep=keep)
@@ -124,11 +116,10 @@ class Interpreted(Exchange):
         self._tell, self._unload = call.tell, question.unload
         self._target = _TARGETS[call.capability]
         self._route = self._target.route
-        self._said = openai_body(question.model, call.body)
-        return self._said
+        return openai_body(question.model, call.body)
 
     def _for_engine(self, target: Target, intake: Intake) -> tuple[bytes, bytes | Upload]:
-        body = payload_for(self._said, self.plan.model)
+        body = payload_for(cast(JsonBody, intake), self.plan.model)
         lines = as_lines(to_engine(self.request.fields, self.request.known), without=_RESTATED)
         lines += b"%bContent-Length: %d\r\n" % (_OUR_LINES, len(body))
         return head_for_engine(b"POST", target, self.plan, lines), body

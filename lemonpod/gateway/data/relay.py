@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from yarl import URL
 
 from lemonpod.contract.vocabulary import Body, Capability
-from lemonpod.engine.api import InstanceStatus
+from lemonpod.engine.api import InstanceState, InstanceStatus
 from lemonpod.engine.instance import EngineLease
 from lemonpod.engine.pool import Pool
 from lemonpod.errors import (
@@ -32,6 +32,7 @@ from lemonpod.gateway.data.request import Request
 from lemonpod.gateway.data.upstream import Upstream
 from lemonpod.gateway.data.wire import Outbox
 from lemonpod.gateway.errors import Answer
+from lemonpod.gateway.intake import Intake, load_options
 from lemonpod.gateway.routes import (
     PREFIXES,
     ROUTES,
@@ -52,6 +53,7 @@ from lemonpod.launch.select import select_block
 log = logging.getLogger(__name__)
 
 _SLOT: Final = "/{id}"
+_AT_REST: Final = frozenset({InstanceState.FAILED, InstanceState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,16 @@ class Relay:
             raise
         return lease
 
+    @asynccontextmanager
+    async def lease(self, model: str, intake: Intake) -> AsyncIterator[EngineLease]:
+        """A ready engine. One that is started for this request has the context that it asks for; one that
+        runs, or is about to, is not started again for that."""
+        status, options = self.pool.status(model), load_options(intake)
+        if options and (status is None or status.state in _AT_REST):
+            await self.pool.load(model, options)
+        async with self.pool.lease(model) as lease:
+            yield lease
+
     async def choose(self, route: Route, asked: str | None) -> str:
         """The canonical id of the model that is to answer, once it is known to be of the right kind."""
         await self.inventory.ready()
@@ -194,11 +206,11 @@ class Relay:
             pass
 
     async def unload(self, asked: str) -> None:
-        """End the model's engine, if it has one that nobody uses now, or waits for."""
+        """End the model's engine, if it has one that nobody uses now, or waits for, or has pinned."""
         await self.inventory.ready()
         model = (await self.inventory.lookup(asked)).entry.id
         status = self.pool.status(model)
-        if status is not None and not (status.in_flight or status.waiting):
+        if status is not None and not (status.in_flight or status.waiting or status.pinned):
             with suppress(ModelNotLoadedError):
                 await self.pool.unload(model)
 

@@ -80,9 +80,14 @@ class Request:
         self.awaits_continue = known.get(b"expect", b"").lower() == b"100-continue" and not self.is_old
 
     @property
+    def path(self) -> str:
+        """As it came, without the query."""
+        return self.target.partition(b"?")[0].decode("latin-1")
+
+    @property
     def shown(self) -> str:
         """Its method and path, for logs."""
-        return f"{self.method.decode()} {self.target.partition(b'?')[0].decode('latin-1')}"
+        return f"{self.method.decode()} {self.path}"
 
     def text(self, key: bytes) -> str:
         """A header's value; empty where there is none."""

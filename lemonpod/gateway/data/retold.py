@@ -22,6 +22,7 @@ from lemonpod.gateway.errors import Answer, answer_to
 from lemonpod.gateway.json_body import BIG
 from lemonpod.gateway.translate.answer import written
 from lemonpod.gateway.translate.question import Document, Stream, Took, Whole
+from lemonpod.gateway.wording import worded
 from lemonpod.launch.scrub import scrub
 
 log = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ class _Stream(Streamed):
         self._tell_failure(Answer(500, engine_envelope(500, text, recipe=turn.plan.recipe)), Ending.ERROR)
 
     def _tell_failure(self, answer: Answer, ending: Ending) -> None:
-        self._send(self._tell.failure(self._turn.worded(answer).envelope))
+        self._send(self._tell.failure(worded(self._turn.request.path, answer).envelope))
         self._finish(ending)
 
     def _send_all(self, told: list[bytes]) -> None:

@@ -27,6 +27,7 @@ _MAX_SIZE: Final = 4096
 """Longer heads are not worth their memory."""
 _LENGTH: Final = b"content-length"
 _DATE: Final = b"date"
+_NO_TYPE: Final = frozenset({b"", b"application/octet-stream"})
 _CONTENT_TYPE: Final = frozenset({b"content-type"})
 # Of two, an engine might believe the other one.
 _ONCE: Final = (b"host", b"content-type", b"content-encoding", b"content-range", b"expect", b"user-agent")
@@ -73,7 +74,7 @@ class Body(Enum):
 class Told:
     """The fields of an engine's answer, but for its length."""
 
-    __slots__ = ("body", "fields", "lines")
+    __slots__ = ("body", "fields", "is_untyped", "lines")
 
     def __init__(self, fields: tuple[tuple[bytes, bytes], ...]) -> None:
         self.fields = to_client(fields)
@@ -81,6 +82,7 @@ class Told:
         self.lines = as_lines(self.fields)
         values = known(self.fields)
         kind = values.get(b"content-type", b"")
+        self.is_untyped = media_type(kind) in _NO_TYPE
         if is_encoded(values):
             self.body = Body.OTHER
         elif media_type(kind) == b"text/event-stream":

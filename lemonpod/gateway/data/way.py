@@ -36,6 +36,10 @@ class Turn(Protocol):
         """An answer without a body is no answer: a sound, a shape."""
 
     @property
+    def output_type(self) -> bytes | None:
+        """The output's media type, as far as the request says it."""
+
+    @property
     def heartbeat(self) -> float: ...
 
     @property
@@ -49,9 +53,6 @@ class Turn(Protocol):
 
     def fail(self, error: LemonpodError) -> None:
         """Answer with the error, where no answer has begun."""
-
-    def worded(self, answer: Answer) -> Answer:
-        """An answer of ours as the client's API words it."""
 
     def refuse(self, answer: Answer) -> None:
         """Answer so, where no answer has begun."""

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Collection
 from typing import Any, Final
 
 from lemonpod.errors import UpstreamError
 from lemonpod.gateway.stats import UNKNOWN, Usage
-from lemonpod.gateway.translate.answer import (
-    Piece,
-    ToolPart,
-    calls_of,
-    is_another,
-    piece_of,
-    usage_in,
-    written,
-)
+from lemonpod.gateway.translate.answer import Piece, calls_of, piece_of, usage_in
+from lemonpod.gateway.translate.anthropic_blocks import Blocks, event, new_id
 from lemonpod.gateway.translate.question import Document, Took, Whole
 
 _STOP_REASONS: Final = {
@@ -75,7 +67,7 @@ def count_of_prompt(document: Document, took: Took) -> Document:
 
 
 class AnthropicStream:
-    """Blocks begin and end one after another; a new kind of words or another tool call begins the next."""
+    """A message that is built from events."""
 
     content_type = b"text/event-stream"
 
@@ -84,11 +76,7 @@ class AnthropicStream:
         self._model = model
         self._stops = stops
         self._begun = False
-        self._blocks = 0
-        self._open: tuple[str, int] | None = None
-        """The kind of the block that is open, and which tool call it is."""
-        self._calls: dict[int, ToolPart] = {}
-        """How the latest call of each number began."""
+        self._blocks = Blocks()
         self._finish: str | None = None
         self._stopped_by: str | None = None
         self._usage = UNKNOWN
@@ -102,23 +90,21 @@ class AnthropicStream:
             self._usage = used
         told = self._start(document)
         if piece.thinking:
-            told += self._block("thinking", {"thinking": "", "signature": ""})
-            told += self._delta({"type": "thinking_delta", "thinking": piece.thinking})
+            told += self._blocks.thinking(piece.thinking)
         if piece.text:
-            told += self._block("text", {"text": ""})
-            told += self._delta({"type": "text_delta", "text": piece.text})
+            told += self._blocks.text(piece.text)
         for part in piece.tools:
-            told += self._tool(part)
+            told += self._blocks.tool(part)
         return told
 
     def end(self, took: Took) -> bytes:
-        ending = _ending(self._finish, self._stopped_by, self._stops, has_calls=bool(self._calls))
+        ending = _ending(self._finish, self._stopped_by, self._stops, has_calls=self._blocks.have_calls)
         return b"".join(
             (
                 self._start({}),
-                self._close(),
-                _event("message_delta", delta=ending, usage=_usage(self._usage)),
-                _event("message_stop"),
+                self._blocks.end(),
+                event("message_delta", delta=ending, usage=_usage(self._usage)),
+                event("message_stop"),
             )
         )
 
@@ -129,7 +115,7 @@ class AnthropicStream:
         if self._begun:
             return b""
         self._begun = True
-        self.ping = _event("ping")
+        self.ping = event("ping")
         message = {
             **_message(self._model, document),
             "content": [],
@@ -137,44 +123,12 @@ class AnthropicStream:
             "stop_sequence": None,
             "usage": _usage(UNKNOWN),
         }
-        return _event("message_start", message=message)
-
-    def _block(self, kind: str, members: Document, call: int = 0) -> bytes:
-        """Open the block, unless it is the one that is open."""
-        if self._open == (kind, call):
-            return b""
-        closed = self._close()
-        self._open = kind, call
-        return closed + _event(
-            "content_block_start", index=self._blocks, content_block={"type": kind, **members}
-        )
-
-    def _tool(self, part: ToolPart) -> bytes:
-        known, told = self._calls.get(part.number), b""
-        if known is None or is_another(part, known):
-            self._calls[part.number] = part
-            call = {"id": part.id or _new_id("toolu"), "name": part.name, "input": {}}
-            told = self._close() + self._block("tool_use", call, part.number)
-        elif self._open != ("tool_use", part.number):
-            raise UpstreamError("the engine tells of two tool calls at the same time")
-        if part.arguments:
-            told += self._delta({"type": "input_json_delta", "partial_json": part.arguments})
-        return told
-
-    def _delta(self, delta: Document) -> bytes:
-        return _event("content_block_delta", index=self._blocks, delta=delta)
-
-    def _close(self) -> bytes:
-        if self._open is None:
-            return b""
-        self._open = None
-        self._blocks += 1
-        return _event("content_block_stop", index=self._blocks - 1)
+        return event("message_start", message=message)
 
 
 def _message(model: str, document: Document) -> dict[str, Any]:
     own = document.get("id")
-    id_ = f"msg_{own.removeprefix('chatcmpl-')}" if isinstance(own, str) and own else _new_id("msg")
+    id_ = f"msg_{own.removeprefix('chatcmpl-')}" if isinstance(own, str) and own else new_id("msg")
     return {"id": id_, "type": "message", "role": "assistant", "model": model}
 
 
@@ -185,7 +139,7 @@ def _blocks(piece: Piece) -> list[dict[str, Any]]:
     if piece.text:
         blocks.append({"type": "text", "text": piece.text})
     for call, arguments in calls_of(piece.tools, piece.finish):
-        block = {"type": "tool_use", "id": call.id or _new_id("toolu"), "name": call.name}
+        block = {"type": "tool_use", "id": call.id or new_id("toolu"), "name": call.name}
         blocks.append({**block, "input": arguments})
     return blocks
 
@@ -208,11 +162,3 @@ def _usage(usage: Usage) -> dict[str, int]:
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output_tokens or 0,
     }
-
-
-def _event(kind: str, **members: Any) -> bytes:
-    return f"event: {kind}\ndata: {written({'type': kind, **members})}\n\n".encode()
-
-
-def _new_id(prefix: str) -> str:
-    return f"{prefix}_{uuid.uuid4().hex[:24]}"

@@ -90,5 +90,3 @@ class Endpoint:
     """What it asks of an engine, most of the time."""
     read: Callable[[Document], Question]
     """Raises MalformedRequestError naming the field."""
-    mistake: Callable[[int, str], Document]
-    """The API's own body for an error with this status and message."""

@@ -12,6 +12,7 @@ from lemonpod.contract.vocabulary import Accelerator, Capability, Mode, Os
 from lemonpod.launch.bases.base import Base, Start, cuda_env, library_path, ready_at
 from lemonpod.launch.custom_args import as_text
 from lemonpod.launch.options import CTX_SIZE
+from lemonpod.launch.plan import Dialect
 from lemonpod.launch.substitute import as_data
 
 DEVICE: Final = "llamacpp_device"
@@ -120,5 +121,6 @@ LLAMACPP: Final = Base(
     reserved_if_used=frozenset({_NO_OFFLOAD}),
     plan=_plan,
     engine_paths=MappingProxyType({Capability.SLOTS: "/slots", Capability.TOKENIZE: "/tokenize"}),
+    dialect=Dialect.LLAMA_CPP,
     canonical=canonical,
 )

@@ -320,7 +320,7 @@ async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter
     reply = await world.post(CHAT, BODY)
 
     *before, last = reply.body.removesuffix(b"\n\n").split(b"\n\n")
-    assert json.loads(last.removeprefix(b"data: "))["error"]["type"] == "upstream_error"
+    assert json.loads(last.removeprefix(b"data: "))["error"]["type"] == "network_error"
     assert b"\n\n".join(before).startswith(first.rstrip(b"\n"))
     assert b"[DONE]" not in reply.body
     assert not reply.complete
@@ -331,7 +331,7 @@ async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starte
 
     reply = await world.post(CHAT, BODY)
 
-    assert b'"upstream_error"' in reply.body
+    assert b'"network_error"' in reply.body
     assert b"[DONE]" not in reply.body
 
 
@@ -412,7 +412,7 @@ async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> 
 
     reply = await world.post(CHAT, BODY)
 
-    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+    assert (reply.status, reply.error["type"]) == (502, "network_error")
 
 
 @pytest.mark.parametrize("content_type", [EVENTS, "audio/mpeg"])
@@ -460,7 +460,7 @@ async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent:
 
     reply = await world.post(CHAT, BODY)
 
-    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+    assert (reply.status, reply.error["type"]) == (502, "network_error")
     assert "test-engine broke off" in reply.error["message"]
 
 
@@ -514,13 +514,22 @@ async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 407])
 async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
-    world = await start(
-        answers(f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n".encode())
-    )
+    said = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
+    head = f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: {len(said)}\r\n\r\n"
+    world = await start(answers(head.encode() + said))
 
     reply = await world.post(CHAT, BODY)
 
-    assert (reply.status, reply.error["status_code"]) == (502, status)
+    assert reply.status == 502
+    assert reply.error == {
+        "message": (
+            f"test-engine refused the server's request with status {status}: Invalid API Key. Clients' "
+            "keys do not reach an engine; if it wants one, see the 'args' and 'env' of its manifest"
+        ),
+        "type": "backend_error",
+        "status_code": 502,
+        "details": {"backend": "test-engine", "status_code": status},
+    }
     assert reply.value("WWW-Authenticate") is None
     assert reply.value("x-should-retry") == "false"
 
@@ -576,7 +585,7 @@ async def test_an_error_in_a_stream_is_scrubbed_and_renamed(start: Starter, brok
 
     first, second, *rest = reply.body.split(b"\n\n")
     assert (first + b"\n\n", second) == (words, error[:-2].replace(b"/srv/m.gguf", "…/m.gguf".encode()))
-    assert (b"upstream_error" in rest[0]) is broken
+    assert (b"network_error" in rest[0]) is broken
 
 
 @pytest.mark.parametrize("stream", [False, True])

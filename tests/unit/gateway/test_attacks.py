@@ -124,7 +124,7 @@ async def test_an_answer_that_can_be_read_in_two_ways_is_none(start: Starter, se
 
     reply = await world.post(CHAT, BODY)
 
-    assert (reply.status, reply.error["type"]) == (502, "upstream_error")
+    assert (reply.status, reply.error["type"]) == (502, "network_error")
     await world.until(lambda: idle(world))
 
 

@@ -26,7 +26,7 @@ from lemonpod.errors import (
     UpstreamError,
     WrongModelTypeError,
 )
-from lemonpod.gateway.errors import TABLE, envelope, response, row_of
+from lemonpod.gateway.errors import TABLE, answer_to, envelope, row_of
 
 
 def tree(root: type[LemonpodError]) -> Iterator[type[LemonpodError]]:
@@ -67,7 +67,7 @@ def test_a_new_error_inherits_its_parents_answer() -> None:
         (ModelNotLoadedError("x"), 404, False),
         (RequestTimeoutError("x"), 408, True),
         (RequestTooLargeError("x"), 413, False),
-        (PlatformNotSupportedError("x"), 500, False),
+        (PlatformNotSupportedError("x"), 404, False),
         (EngineExitedError("x"), 500, False),
         (StartTimeoutError("x"), 500, False),
         (UpstreamError("x"), 502, True),
@@ -77,7 +77,7 @@ def test_a_new_error_inherits_its_parents_answer() -> None:
     ],
 )
 def test_status_and_whether_a_retry_can_help(error: LemonpodError, status: int, retry: bool) -> None:
-    answer = response(error, model="m")
+    answer = answer_to(error, model="m")
 
     assert answer.status == status
     assert answer.headers.get("x-should-retry") == (None if retry else "false")
@@ -85,8 +85,8 @@ def test_status_and_whether_a_retry_can_help(error: LemonpodError, status: int, 
 
 
 def test_a_cool_down_says_how_long() -> None:
-    assert response(CoolingDownError("x", retry_after=3.2)).headers["Retry-After"] == "4"
-    assert response(CoolingDownError("x", retry_after=0.0)).headers["Retry-After"] == "1"
+    assert answer_to(CoolingDownError("x", retry_after=3.2)).headers["Retry-After"] == "4"
+    assert answer_to(CoolingDownError("x", retry_after=0.0)).headers["Retry-After"] == "1"
 
 
 def test_an_unknown_model() -> None:
@@ -141,7 +141,7 @@ def test_plain_and_typed_errors() -> None:
 
 
 def test_any_text_makes_a_body() -> None:
-    answer = response(MalformedRequestError("half \ud800 a character"))
+    answer = answer_to(MalformedRequestError("half \ud800 a character"))
 
-    assert isinstance(answer.body, bytes)
-    assert json.loads(answer.body)
+    assert isinstance(json.dumps(answer.envelope).encode(), bytes)
+    assert json.loads(json.dumps(answer.envelope))

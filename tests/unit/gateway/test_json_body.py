@@ -211,3 +211,18 @@ def test_deep_nesting_leaves_the_recursion_limit_alone() -> None:
     with pytest.raises(MalformedRequestError):
         peek(b'{"x":' + b"[" * 100_000, ())
     assert sys.getrecursionlimit() == limit
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"{}", b'{"x": 1}'),
+        (b" { } ", b' {"x": 1 } '),
+        (b'{ "model" : "m" }', b'{"x": 1,  "model" : "m" }'),
+    ],
+)
+def test_one_more_member(data: bytes, expected: bytes) -> None:
+    body = peek(data, ("model",)).with_member("x", 1)
+
+    assert body.data == expected
+    assert json.loads(body.data)["x"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -12,20 +13,22 @@ from lemonpod.contract.vocabulary import CAPABILITIES
 from lemonpod.gateway.app import add_routes
 from lemonpod.gateway.settings import GatewaySettings
 from tests.factories import make_document
-from tests.fakes.driver import Connection
 from tests.hub_site import Repo, hub_site
 from tests.unit.gateway.rows.answers import ANSWERS
 from tests.unit.gateway.rows.control import CONTROL
+from tests.unit.gateway.rows.engine import engine
+from tests.unit.gateway.rows.errors import ERRORS
 from tests.unit.gateway.rows.keys import KEYS
 from tests.unit.gateway.rows.left_out import LEFT
 from tests.unit.gateway.rows.roots import ROOTS
 from tests.unit.gateway.rows.routes import ROUTES
-from tests.unit.gateway.rows.row import CHAT, POST_ONLY, Row, error
+from tests.unit.gateway.rows.row import POST_ONLY, Row
+from tests.unit.gateway.rows.streams import STREAMS
 from tests.unit.gateway.test_gates import MODEL
-from tests.unit.gateway.wire import Reply, chunked, ok
-from tests.unit.gateway.world import Starter, World
+from tests.unit.gateway.wire import Reply
+from tests.unit.gateway.world import Starter, World, install_variant
 
-ROWS = (*ROUTES, *ROOTS, *CONTROL, *LEFT, *KEYS, *ANSWERS)
+ROWS = (*ROUTES, *ROOTS, *CONTROL, *LEFT, *KEYS, *ANSWERS, *ERRORS, *STREAMS)
 BELOW_V1 = [row for row in (*ROUTES, *LEFT) if row.path.startswith("/v1/")]
 LISTED = [
     row for row in (*ROUTES, *LEFT, *ROOTS) if row.status != 404 and row.method in {"GET", "POST", "DELETE"}
@@ -41,48 +44,45 @@ def leads_to(resource: web.AbstractResource, path: str) -> bool:
     return info["pattern"].fullmatch(path) is not None if "pattern" in info else info["path"] == path
 
 
-async def engine(connection: Connection) -> None:
-    """Answers every route with a document that has all that one of them needs."""
-    received = await connection.request()
-    document = json.loads(received.body) if received.body.startswith(b"{") else {}
-    match document.get("engine"):
-        case "teapot":
-            await connection.send(ok(b"short and stout", "text/plain").replace(b"200 OK", b"418 Teapot", 1))
-        case "long":
-            body = json.dumps(error("too long", "exceed_context_size_error")).encode()
-            await connection.send(ok(body).replace(b"200 OK", b"400 Bad", 1))
-        case "events":
-            await connection.send(chunked("text/event-stream", b'data: {"choices": []}\n\n'))
-        case _ if document.get("input") == "nothing":
-            await connection.send(ok(b"", "audio/wav"))
-        case _:
-            answer = {
-                "model": "anything",
-                "choices": [{"message": {"content": "hi"}, "text": "hi", "finish_reason": "stop"}],
-                "data": [{"index": 0, "embedding": [1.0]}],
-                "tokens": [1, 2, 3],
-            }
-            await connection.send(ok(json.dumps(answer).encode()))
-
-
-async def begin(start: Starter, settings: GatewaySettings | None = None, hub: str | None = None) -> World:
+async def begin(
+    start: Starter,
+    settings: GatewaySettings | None = None,
+    hub: str | None = None,
+    *,
+    is_variant: bool = False,
+) -> World:
     """A server of one model of each kind."""
-    capabilities = [capability for capability, entry in CAPABILITIES.items() if not entry.variant_only]
-    document = make_document(recipe="plain", capabilities=["chat_completion"])
+    more: dict[str, Any] = {
+        "capabilities": [capability for capability, entry in CAPABILITIES.items() if not entry.variant_only]
+    }
+    if is_variant:
+        install_variant(start.folder, "llama-server")
+        more = {
+            "capabilities": ["chat_completion", "completion", "responses"],
+            "variant_of": "llamacpp",
+            "platforms": {"linux": {"cpu": {"binary": "llama-server"}}},
+        }
+    block = {"command": "/bin/true", "args": []}
+    documents = (
+        make_document(recipe="plain", capabilities=["chat_completion"]),
+        make_document(recipe="silent", capabilities=["responses"]),
+        make_document(recipe="foreign", platforms={"darwin": {"metal": block}}),
+    )
     return await start(
         engine,
-        capabilities=capabilities,
         settings=settings,
-        files={"plain.json": json.dumps(document)},
+        files={f"{document['recipe']}.json": json.dumps(document) for document in documents},
         models={
             "embed": MODEL | {"labels": ["embeddings"]},
             "rank": MODEL | {"labels": ["reranking"]},
             "say": MODEL | {"labels": ["tts"]},
             "draw": MODEL | {"labels": ["image"]},
-            "plain": MODEL | {"recipe": "plain"},
             "gone": MODEL | {"checkpoint": "org/gone:model.gguf"},
+            "lost": MODEL | {"recipe": "nowhere"},
+            **{recipe: MODEL | {"recipe": recipe} for recipe in ("plain", "silent", "foreign")},
         },
         environ=None if hub is None else {"HF_ENDPOINT": hub},
+        **more,
     )
 
 
@@ -106,13 +106,16 @@ async def test_row(start: Starter, row: Row) -> None:
             site = stack.enter_context(hub_site())
             site.repos["org/repo"] = Repo({"model.gguf": b"GGUF"})
             hub = site.url
-        world = await begin(start, row.settings, hub)
+        world = await begin(start, row.settings, hub, is_variant=row.is_variant)
         if row.loaded:
             await world.post("/v1/load", {"model_name": "m"})
 
         reply = await ask(world, row)
 
     assert reply.status == row.status, reply.body
+    assert row.told.items() <= dict(reply.headers).items()
+    assert row.body_of is None or row.body_of(reply.body), reply.body
+    assert row.sent is None or row.sent(json.loads(world.driver.received[-1].body))
     if callable(row.answer):
         assert row.answer(reply.json), reply.json
     elif row.answer:
@@ -176,18 +179,6 @@ def test_every_route_has_a_row() -> None:
     ]
 
     assert untold == []
-
-
-async def test_streams(start: Starter) -> None:
-    """B5: the headers of an event stream, and an end that is plain."""
-    body = CHAT | {"stream": True, "engine": "events"}
-    reply = await ask(await begin(start), Row("", "POST", "/v1/chat/completions", 200, body=body))
-
-    assert reply.value("Content-Type") == "text/event-stream"
-    assert reply.value("Cache-Control") == "no-cache"
-    assert reply.value("Connection") == "keep-alive"
-    assert reply.value("X-Accel-Buffering") == "no"
-    assert reply.body.endswith(b"data: [DONE]\n\n")
 
 
 async def test_an_answer_varies_by_origin(start: Starter) -> None:

@@ -1,10 +1,12 @@
-"""What answers look like, and what errors say (parts B3 to B5)."""
+"""What answers look like (part B3)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tests.unit.gateway.rows.row import CHAT, FORM, Row, anything, error, form, has
+from tests.unit.gateway.rows.row import FORM, Row, anything, error, form, has, holds
+
+PCM: Final = "audio/l16;rate=24000;endianness=little-endian"
 
 ANSWERS: Final = (
     # --- B3: shapes
@@ -121,123 +123,145 @@ ANSWERS: Final = (
         {"model": "say"},
     ),
     Row(
-        "speech that is nothing",
+        "classify",
+        "POST",
+        "/v1/classify",
+        200,
+        {"object": "classification", "model": "m", "labels": {"sour": 0.75}},
+        {"model": "m", "input": "x"},
+    ),
+    Row("tokenize", "POST", "/v1/tokenize", 200, {"tokens": [1, 2, 3]}, {"model": "m", "content": "x"}),
+    Row(
+        "tokenize of what is no string",
+        "POST",
+        "/v1/tokenize",
+        400,
+        {"error": "'content' parameter is required"},
+        {"model": "m", "content": 5},
+    ),
+    *(
+        Row(
+            f"slots of the last used model: {action}",
+            "POST",
+            f"/v1/slots/1?action={action}",
+            200,
+            anything,
+            b"",
+            loaded=True,
+        )
+        for action in ("save", "restore", "erase")
+    ),
+    Row("a list of slots", "GET", "/v1/slots", 200, anything, loaded=True),
+    Row("a slot and no action", "POST", "/v1/slots/1", 400, has("error"), {"model": "m"}),
+    Row(
+        "a transcription without a model",
+        "POST",
+        "/v1/audio/transcriptions",
+        400,
+        {"error": "'model' parameter is required"},
+        form(file="y"),
+        FORM,
+    ),
+    Row(
+        "images that are no form",
+        "POST",
+        "/v1/images/edits",
+        400,
+        has("error"),
+        {"model": "draw"},
+    ),
+    Row(
+        "images/generations",
+        "POST",
+        "/v1/images/generations",
+        200,
+        lambda said: said["created"] == 5 and said["data"][0]["b64_json"] == "aGk=",
+        {"model": "draw", "prompt": "x"},
+    ),
+    Row(
+        "speech without a model",
         "POST",
         "/v1/audio/speech",
-        502,
-        lambda said: said["error"]["message"].startswith("Generation failed: the backend produced no output"),
-        {"model": "say", "input": "nothing"},
-    ),
-    # --- B4: errors
-    Row(
-        "a model that is not there",
-        "POST",
-        "/v1/chat/completions",
-        404,
-        lambda said: (
-            said["error"]["code"] == said["error"]["type"] == "model_not_found"
-            and said["error"]["param"] == "model"
-            and said["error"]["requested_model"] == "nope"
-            and said["error"]["message"].startswith("Model 'nope' was not found. Available models include: ")
-        ),
-        CHAT | {"model": "nope"},
-    ),
-    Row("models/{id} of none", "GET", "/v1/models/nope", 404, has("error")),
-    Row(
-        "what the engine cannot do",
-        "POST",
-        "/v1/embeddings",
         400,
-        error("Embeddings not supported by cpu", "unsupported_operation"),
-        {"model": "plain", "input": "x"},
+        {"error": "'model' parameter is required"},
+        {"input": "x"},
+    ),
+    Row(
+        "speech in events",
+        "POST",
+        "/v1/audio/speech",
+        400,
+        {"error": "Only 'audio' is supported for stream_format"},
+        {"model": "say", "input": "x", "stream_format": "sse"},
     ),
     *(
         Row(
-            f"{operation} with a model that is no LLM",
+            f"{path}: the format of {said} is {wanted}",
             "POST",
-            path,
-            400,
+            f"/v1{path}",
+            200,
+            body={"model": model, "input": "x", "engine": "untyped"} | said,
+            body_of=lambda body: body == b"RIFF",
+            sent=holds(response_format=wanted),
+            told={"Content-Type": kind},
+        )
+        for path, model, said, wanted, kind in (
+            ("/audio/speech", "say", {}, "mp3", "audio/mpeg"),
+            ("/audio/speech", "say", {"response_format": None}, "mp3", "audio/mpeg"),
+            ("/audio/speech", "say", {"response_format": "opus"}, "opus", "audio/opus"),
+            ("/audio/speech", "say", {"response_format": "aac"}, "aac", "audio/aac"),
+            ("/audio/speech", "say", {"response_format": "flac"}, "flac", "audio/flac"),
+            ("/audio/speech", "say", {"response_format": "odd"}, "odd", "application/octet-stream"),
+            ("/audio/speech", "say", {"stream": True}, "pcm", PCM),
+            ("/audio/speech", "say", {"stream_format": "audio"}, "pcm", PCM),
+            ("/audio/speech", "say", {"stream": True, "response_format": "wav"}, "wav", "audio/wav"),
+            ("/audio/generations", "say", {}, "wav", "audio/wav"),
+            ("/audio/generations", "say", {"response_format": "mp3"}, "mp3", "audio/mpeg"),
+            ("/3d/generations", "draw", {"image": "aGk="}, "glb", "model/gltf-binary"),
+        )
+    ),
+    Row(
+        "speech of a type that the engine says",
+        "POST",
+        "/v1/audio/speech",
+        200,
+        body={"model": "say", "input": "x", "engine": "sound"},
+        body_of=lambda body: body == b"RIFF",
+        told={"Content-Type": "audio/x-own"},
+    ),
+    Row(
+        "a shape of another format",
+        "POST",
+        "/v1/3d/generations",
+        400,
+        {"error": "response_format 'obj' is not supported (supported: glb)"},
+        {"model": "draw", "image": "aGk=", "response_format": "obj"},
+    ),
+    Row(
+        "a shape of what is no image",
+        "POST",
+        "/v1/3d/generations",
+        400,
+        {"error": "'image' must be a string: the image in base64"},
+        {"model": "draw", "image": 5},
+    ),
+    *(
+        Row(
+            f"{path} that is nothing",
+            "POST",
+            f"/v1{path}",
+            502,
             error(
-                f"This model does not support {operation}. Only LLM models support this endpoint.",
-                "invalid_request_error",
+                "Generation failed: the backend produced no output (it likely crashed or ran out of GPU "
+                "memory). Check the server logs.",
+                "backend_error",
             ),
-            {"model": "embed"},
+            {"model": model, "input": "x", "engine": "nothing"},
         )
-        for operation, path in (
-            ("chat completion", "/v1/chat/completions"),
-            ("completion", "/v1/completions"),
+        for path, model in (
+            ("/audio/speech", "say"),
+            ("/audio/generations", "say"),
+            ("/3d/generations", "draw"),
         )
-    ),
-    Row(
-        "an engine's own error",
-        "POST",
-        "/v1/chat/completions",
-        418,
-        lambda said: (
-            said["error"]["type"] == "invalid_request_error"
-            and said["error"]["status_code"] == 418
-            and said["error"]["details"]["backend"] == "test-engine"
-        ),
-        CHAT | {"engine": "teapot"},
-    ),
-    Row(
-        "a prompt beyond the context",
-        "POST",
-        "/v1/chat/completions",
-        400,
-        lambda said: said["error"]["code"] == "context_length_exceeded",
-        CHAT | {"engine": "long"},
-    ),
-    *(
-        Row(
-            f"{path} without a body",
-            "POST",
-            path,
-            400,
-            {"error": "Request body is required but was empty"},
-            b"",
-        )
-        for path in ("/v1/chat/completions", "/v1/load")
-    ),
-    Row(
-        "a body that is no JSON",
-        "POST",
-        "/v1/chat/completions",
-        400,
-        lambda said: said["error"].startswith("Invalid JSON in request body: "),
-        b"{",
-    ),
-    Row(
-        "no model, and none loaded",
-        "POST",
-        "/v1/chat/completions",
-        400,
-        {"error": "No model loaded and no model specified in request"},
-        {"messages": []},
-    ),
-    Row(
-        "no model, and one loaded",
-        "POST",
-        "/v1/chat/completions",
-        200,
-        anything,
-        {"messages": []},
-        loaded=True,
-    ),
-    Row(
-        ":latest is no part of a name",
-        "POST",
-        "/v1/chat/completions",
-        200,
-        anything,
-        CHAT | {"model": "m:latest"},
-    ),
-    Row(
-        "the answer has the name that was asked for",
-        "POST",
-        "/v1/chat/completions",
-        200,
-        {"model": "m:latest"},
-        CHAT | {"model": "m:latest"},
     ),
 )

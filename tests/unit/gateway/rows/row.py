@@ -41,10 +41,31 @@ class Row:
     """There is a stand-in of the hub, with the files of the model `m`."""
     text: str = ""
     """What must stand in an answer that is no JSON."""
+    body_of: Callable[[bytes], bool] | None = None
+    """What must hold of it."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """Headers that the answer must have."""
+    sent: Callable[[Any], bool] | None = None
+    """What must hold of the JSON that the engine was sent last."""
+    is_variant: bool = False
+    """The engine is a fork of llama.cpp's."""
 
 
 def error(message: str, kind: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind}}
+
+
+def anthropic(message: str, kind: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"message": message, "type": kind}}
+
+
+def says(**members: Any) -> Callable[[Any], bool]:
+    """The error has these members."""
+    return lambda document: members.items() <= document["error"].items()
+
+
+def holds(**members: Any) -> Callable[[Any], bool]:
+    return lambda document: members.items() <= document.items()
 
 
 def has(*names: str) -> Callable[[Any], bool]:

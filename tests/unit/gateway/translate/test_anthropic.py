@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from lemonpod.contract.vocabulary import Capability
-from lemonpod.errors import MalformedRequestError, UpstreamError
+from lemonpod.errors import MalformedRequestError
 from lemonpod.gateway.translate.anthropic_answer import AnthropicStream, mistake, whole
 from lemonpod.gateway.translate.anthropic_request import count_tokens, messages
 from lemonpod.gateway.translate.question import Took
+from tests.unit.gateway.translate.streams import call_part, delta, events
 
 TOOK = Took(total=3.0, loaded=1.0)
 HELLO = [{"role": "user", "content": "hello"}]
@@ -223,22 +223,6 @@ def test_a_stop_sequence_where_the_engine_tells() -> None:
     assert (told["stop_reason"], told["stop_sequence"]) == ("stop_sequence", "END")
 
 
-def events(data: bytes) -> list[tuple[str, Any]]:
-    told = []
-    for event in data.decode().split("\n\n")[:-1]:
-        name, payload = event.split("\n")
-        told.append((name.removeprefix("event: "), json.loads(payload.removeprefix("data: "))))
-    return told
-
-
-def delta(finish: str | None = None, **members: Any) -> dict[str, Any]:
-    return {"id": "chatcmpl-7", "choices": [{"delta": members, "finish_reason": finish}]}
-
-
-def call_part(index: int, arguments: str, **more: Any) -> dict[str, Any]:
-    return {"index": index, "function": {"arguments": arguments, **more.pop("function", {})}, **more}
-
-
 def test_the_order_of_events() -> None:
     stream = AnthropicStream("m", [])
     told = events(
@@ -303,15 +287,6 @@ def test_calls_that_engines_tell_whole_and_do_not_number() -> None:
 
     starts = [event["content_block"] for kind, event in events(told) if kind == "content_block_start"]
     assert [(block["id"], block["name"]) for block in starts] == [("f", "f"), ("g", "g")]
-
-
-def test_two_calls_at_once_cannot_be_told() -> None:
-    stream = AnthropicStream("m", [])
-    for index in (0, 1):
-        stream.event(delta(tool_calls=[call_part(index, "{", id=f"t{index}", function={"name": "pick"})]))
-
-    with pytest.raises(UpstreamError, match="two tool calls at the same time"):
-        stream.event(delta(tool_calls=[call_part(0, "}")]))
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_manifest_that_says_nothing_of_a_probe_has_the_bases(probe: Any, expec
 def test_a_manifest_remaps_the_bases_routes() -> None:
     plan = planned(variant_request("llamacpp", manifest={"endpoints": {"tokenize": "/x"}}))
     assert plan.engine_paths == {Capability.SLOTS: "/slots", Capability.TOKENIZE: "/x"}
-    assert plan.dialect is Dialect.OPENAI
+    assert plan.dialect is Dialect.LLAMA_CPP
 
 
 def test_a_working_folder_and_a_stop_command_are_the_manifests() -> None:
