@@ -108,7 +108,7 @@ async def test_a_model_is_pinned_while_it_is_fetched(world: World, site: HubSite
         assert (item["status"], item["pinned"]) == ("loading", pinned)
     site.gate.set()
     assert (await loading).status == 200
-    assert (await world.get("/v1/health")).json["pinned_models"] == ["user.two"]
+    assert (await world.get("/v1/health")).json["pinned_models"]["llm"] == 1
 
 
 async def test_a_request_fetches_and_all_who_wait_share_it(
