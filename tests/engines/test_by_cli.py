@@ -24,7 +24,7 @@ def plan_by_cli(engine: ContainerEngine, name: str) -> LaunchPlan:
     return make_plan(*argv, port=unused_port(), stop=implied_stop(ProcessSpec(argv=argv, cwd=None)))
 
 
-async def test_c01_it_does_not_outlive_its_program(engine: ContainerEngine, tmp_path: Path) -> None:
+async def test_it_does_not_outlive_its_program(engine: ContainerEngine, tmp_path: Path) -> None:  # C01
     driver = ProcessDriver(tmp_path, {**os.environ, **engine.env}, SETTINGS)
     started = driver.create(plan_by_cli(engine, "lemonpod-test-by-cli"))
     await started.start()

@@ -117,7 +117,7 @@ async def test_a_published_port_is_the_containers(engine: ContainerEngine, creat
     assert engine.containers() == []
 
 
-async def test_l05_a_stranger_on_the_port(engine: ContainerEngine, create: Create) -> None:
+async def test_a_stranger_on_the_port(engine: ContainerEngine, create: Create) -> None:  # L05
     """It was there before the engine, which then could not bind and goes on all the same."""
     plan = container_plan(engine, "sh", "-c", "while :; do sleep 0.1; done")
 
@@ -134,7 +134,7 @@ async def test_l05_a_stranger_on_the_port(engine: ContainerEngine, create: Creat
         await deaf.stop(grace=0.0)
 
 
-async def test_c01_a_strangers_name(engine: ContainerEngine, create: Create) -> None:
+async def test_a_strangers_name(engine: ContainerEngine, create: Create) -> None:  # C01
     engine.run_cli("create", "--name", NAME, TINY)
     with pytest.raises(NameConflictError, match=f"'{NAME}' is taken by one that lemonpod did not start"):
         await create(serving_plan(engine, name=NAME)).start()

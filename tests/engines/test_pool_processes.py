@@ -47,7 +47,7 @@ def make_pool(driver: ProcessDriver, ports: PortBroker, **settings: float) -> Po
     return Pool(Planner(), [driver], ports, EngineSettings(**settings))  # type: ignore[arg-type]
 
 
-async def test_l07_twenty_loads_at_once(driver: ProcessDriver) -> None:
+async def test_twenty_loads_at_once(driver: ProcessDriver) -> None:  # L07
     ports = make_ports()
     pool = make_pool(driver, ports)
     statuses = await asyncio.gather(*(pool.load(f"m{n}") for n in range(20)))
@@ -56,7 +56,7 @@ async def test_l07_twenty_loads_at_once(driver: ProcessDriver) -> None:
     assert (carriers(driver.run), ports.leased) == ([], frozenset())
 
 
-async def test_l09_an_exit_during_a_long_start_is_told_at_once(driver: ProcessDriver) -> None:
+async def test_an_exit_during_a_long_start_is_told_at_once(driver: ProcessDriver) -> None:  # L09
     pool = make_pool(driver, make_ports())
     started = time.monotonic()
     with pytest.raises(EngineExitedError, match="exited with code 1 before it was ready") as caught:
@@ -66,7 +66,7 @@ async def test_l09_an_exit_during_a_long_start_is_told_at_once(driver: ProcessDr
     await pool.aclose()
 
 
-async def test_l21_a_shutdown_during_a_start_and_with_a_stubborn_engine(driver: ProcessDriver) -> None:
+async def test_a_shutdown_during_a_start_and_with_a_stubborn_engine(driver: ProcessDriver) -> None:  # L21
     ports = make_ports()
     pool = make_pool(driver, ports, stop_grace=60.0, shutdown_timeout=3.0)
     await pool.load("stubborn")
@@ -80,7 +80,7 @@ async def test_l21_a_shutdown_during_a_start_and_with_a_stubborn_engine(driver: 
     assert (carriers(driver.run), ports.leased) == ([], frozenset())
 
 
-async def test_l03_a_stubborn_engine_holds_up_nobody_else(driver: ProcessDriver) -> None:
+async def test_a_stubborn_engine_holds_up_nobody_else(driver: ProcessDriver) -> None:  # L03
     pool = make_pool(driver, make_ports(), stop_grace=1.0)
     await pool.load("stubborn")
     unloading = asyncio.create_task(pool.unload("stubborn"))

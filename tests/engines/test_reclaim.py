@@ -80,7 +80,7 @@ async def test_the_stop_command_is_given_its_chance(tmp_path: Path) -> None:
         assert said.read() == f"{pid}\n"
 
 
-async def test_l25_a_recycled_pid_is_a_stranger(tmp_path: Path) -> None:
+async def test_a_recycled_pid_is_a_stranger(tmp_path: Path) -> None:  # L25
     """The record's pid now belongs to a process that was created at another time."""
     stranger = await asyncio.create_subprocess_exec("sleep", "300", start_new_session=True)
     try:

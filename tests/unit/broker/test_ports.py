@@ -31,7 +31,9 @@ def listener(first: int) -> Iterator[socket.socket]:
         yield server
 
 
-def test_l07_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(first: int, take: Take) -> None:
+def test_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(
+    first: int, take: Take
+) -> None:  # L07
     broker = PortBroker(first, first + 2)
     leases = [take(broker) for _ in range(3)]
     assert [lease.port for lease in leases] == [first, first + 1, first + 2]
@@ -41,7 +43,7 @@ def test_l07_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(fir
     assert take(broker).port == first + 1
 
 
-def test_l07_every_path_gives_the_port_back(first: int) -> None:
+def test_every_path_gives_the_port_back(first: int) -> None:  # L07
     broker = PortBroker(first, first)
     for _ in range(200):
         with suppress(RuntimeError), broker.lease() as lease:
@@ -65,13 +67,13 @@ def test_releasing_twice_does_not_free_the_next_owner(first: int, take: Take) ->
     assert broker.leased == {new.port}
 
 
-def test_l05_a_port_that_somebody_listens_on_is_passed_over(
+def test_a_port_that_somebody_listens_on_is_passed_over(
     first: int, listener: socket.socket, take: Take
-) -> None:
+) -> None:  # L05
     assert take(PortBroker(first, first + 1)).port == first + 1
 
 
-def test_l05_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> None:
+def test_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> None:  # L05
     with socket.create_server(("0.0.0.0", first)):
         assert take(PortBroker(first, first + 1)).port == first + 1
 
@@ -118,7 +120,7 @@ def test_a_handed_over_port_stays_closed_to_other_servers(first: int, take: Take
     assert take(PortBroker(first, first)).port == first
 
 
-def test_l07_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:
+def test_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:  # L07
     first = unused_ports(20)
     broker = PortBroker(first, first + 19)
     assert len({take(broker).port for _ in range(20)}) == 20

@@ -362,7 +362,7 @@ class TestExtends:
         assert machine.changes == Changes(added=(), changed=("base",), removed=())
         assert after.descriptors["child"].manifest is before.descriptors["child"].manifest
 
-    def test_f11_without_its_base_a_child_is_dropped_with_the_reason(self, machine: Machine) -> None:
+    def test_without_its_base_a_child_is_dropped_with_the_reason(self, machine: Machine) -> None:  # F11
         base = machine.write(machine.config / "base.json", "{}")
         child = machine.write(machine.config / "child.json", recipe="child", extends="base")
         machine.scan()

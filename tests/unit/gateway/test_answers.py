@@ -86,7 +86,7 @@ async def test_a_long_json_answer_passes_unread(start: Starter) -> None:
 @pytest.mark.parametrize(
     ("asked", "content_type"), [("gzip", "application/json"), ("", "application/json"), ("gzip", EVENTS)]
 )
-async def test_h01_compressed_bytes_stay_compressed(start: Starter, asked: str, content_type: str) -> None:
+async def test_compressed_bytes_stay_compressed(start: Starter, asked: str, content_type: str) -> None:  # H01
     packed = gzip.compress(b'{"ok":1}' * 50)
     world = await start(answers(ok(packed, content_type, "Content-Encoding: gzip")))
 
@@ -98,7 +98,7 @@ async def test_h01_compressed_bytes_stay_compressed(start: Starter, asked: str, 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_h13_a_redirect_is_the_clients_to_follow(start: Starter, status: int) -> None:
+async def test_a_redirect_is_the_clients_to_follow(start: Starter, status: int) -> None:  # H13
     async def secret(connection: Connection) -> None:
         request = await connection.request()
         if request.target == "/login":
@@ -119,7 +119,7 @@ async def test_h13_a_redirect_is_the_clients_to_follow(start: Starter, status: i
 
 
 @pytest.mark.parametrize("body", [b"1\n00:00:00,000 --> 00:00:02,000\nHello\n", b"", b"\xff\x00binary"])
-async def test_h25_text_and_binary_pass_with_their_type(start: Starter, body: bytes) -> None:
+async def test_text_and_binary_pass_with_their_type(start: Starter, body: bytes) -> None:  # H25
     world = await start(answers(ok(body, "text/plain; charset=utf-8")))
 
     reply = await world.post(CHAT, BODY)
@@ -128,7 +128,7 @@ async def test_h25_text_and_binary_pass_with_their_type(start: Starter, body: by
     assert reply.value("Content-Type") == "text/plain; charset=utf-8"
 
 
-async def test_h19_head_stays_head(start: Starter) -> None:
+async def test_head_stays_head(start: Starter) -> None:  # H19
     async def engine(connection: Connection) -> None:
         await connection.request()
         await connection.send(
@@ -148,7 +148,7 @@ async def test_h19_head_stays_head(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 304])
-async def test_h19_answers_without_a_body_have_none(start: Starter, status: int) -> None:
+async def test_answers_without_a_body_have_none(start: Starter, status: int) -> None:  # H19
     world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n\r\n".encode()))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY) + message("GET", "/live"))
@@ -160,7 +160,7 @@ async def test_h19_answers_without_a_body_have_none(start: Starter, status: int)
     assert (await client.reply()).json == {"status": "ok"}
 
 
-async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -> None:
+async def test_headers_of_the_engines_connection_end_there(start: Starter) -> None:  # H09
     headers = (
         "Connection: close, X-Hop",
         "X-Hop: 1",
@@ -179,7 +179,7 @@ async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -
     assert reply.values("X-Id") == ["1", "2"]
 
 
-async def test_h31_events_come_one_by_one_and_unbuffered(start: Starter) -> None:
+async def test_events_come_one_by_one_and_unbuffered(start: Starter) -> None:  # H31
     go_on = asyncio.Event()
 
     async def second(connection: Connection) -> None:
@@ -237,14 +237,14 @@ async def test_no_heartbeat_is_no_comment(start: Starter) -> None:
     assert (await world.post(CHAT, BODY)).body == b"data: a\n\ndata: [DONE]\n\n"
 
 
-async def test_h27_split_characters_and_broken_bytes_pass(start: Starter) -> None:
+async def test_split_characters_and_broken_bytes_pass(start: Starter) -> None:  # H27
     pieces = [b'data: {"c":"\xe6\x97', b'\xa5"}\n\n', b"data: \xff\n\n", b"data: [DONE]\n\n"]
     world = await start(answers(chunked(EVENTS, end=False), *map(as_chunk, pieces), b"0\r\n\r\n"))
 
     assert (await world.post(CHAT, BODY)).body == b"".join(pieces)
 
 
-async def test_h29_an_engines_own_error_line_passes(start: Starter) -> None:
+async def test_an_engines_own_error_line_passes(start: Starter) -> None:  # H29
     stream = b'error: {"code":400,"message":"too long"}\n\ndata: [DONE]\n\n'
     world = await start(answers(chunked(EVENTS, stream)))
 
@@ -314,7 +314,7 @@ async def test_silence_is_filled_between_events_only(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("first", [b"data: a\n", b"data: a\n\n", b'data: {"half'])
-async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter, first: bytes) -> None:
+async def test_a_stream_that_breaks_ends_with_one_error_event(start: Starter, first: bytes) -> None:  # H05
     world = await start(then(chunked(EVENTS, first, end=False), reset))
 
     reply = await world.post(CHAT, BODY)
@@ -326,7 +326,7 @@ async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter
     assert not reply.complete
 
 
-async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:
+async def test_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:  # H05
     world = await start(answers(chunked(EVENTS, end=False) + b"20\r\ndata: a\n\n"))
 
     reply = await world.post(CHAT, BODY)
@@ -335,7 +335,7 @@ async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starte
     assert b"[DONE]" not in reply.body
 
 
-async def test_h05_the_cause_of_death_is_told(start: Starter) -> None:
+async def test_the_cause_of_death_is_told(start: Starter) -> None:  # H05
     async def die(connection: Connection) -> None:
         await wait_until_read(connection)
         connection.die(ExitStatus(signal=9))
@@ -362,7 +362,7 @@ async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) ->
         chunked("audio/mpeg", b"12345", end=False) + b"20\r\nabc",
     ],
 )
-async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sent: bytes) -> None:
+async def test_other_bodies_that_break_are_seen_to_break(start: Starter, sent: bytes) -> None:  # H05
     world = await start(then(sent, reset))
 
     reply = await world.post(CHAT, BODY)
@@ -371,7 +371,7 @@ async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sen
     assert not reply.complete
 
 
-async def test_h05_an_old_client_sees_it_too(start: Starter) -> None:
+async def test_an_old_client_sees_it_too(start: Starter) -> None:  # H05
     world = await start(then(chunked("audio/mpeg", b"12345", end=False), reset))
     client = await world.client()
     await client.send(b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: 13\r\n\r\n" + BODY)
@@ -405,7 +405,7 @@ async def test_a_slow_reader_slows_the_engine(start: Starter) -> None:
     assert sent < 100_000_000
 
 
-async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:
+async def test_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:  # H05
     world = await start(
         then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)
     )
@@ -478,7 +478,7 @@ async def test_an_engine_that_dies_before_its_answer_tells_how(start: Starter) -
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 503])
-async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:
+async def test_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:  # H47
     text = b"internal: CUDA OOM"
     head = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\n"
     world = await start(answers(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text))
@@ -492,7 +492,7 @@ async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, st
     assert reply.value("Retry-After") == "7"
 
 
-async def test_h47_a_compressed_error_is_read_too(start: Starter) -> None:
+async def test_a_compressed_error_is_read_too(start: Starter) -> None:  # H47
     packed = gzip.compress(b'{"error":{"message":"no","type":"t"}}')
     sent = f"HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     world = await start(answers(sent.encode() + packed))
@@ -500,7 +500,7 @@ async def test_h47_a_compressed_error_is_read_too(start: Starter) -> None:
     assert (await world.post(CHAT, BODY, {"Accept-Encoding": "gzip"})).error["message"] == "no"
 
 
-async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
+async def test_an_endless_error_is_cut(start: Starter) -> None:  # H47
     async def endless(connection: Connection) -> None:
         await connection.request()
         await connection.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -513,7 +513,7 @@ async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 407])
-async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
+async def test_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:  # H37
     said = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
     head = f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: {len(said)}\r\n\r\n"
     world = await start(answers(head.encode() + said))

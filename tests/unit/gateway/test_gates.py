@@ -114,7 +114,7 @@ async def test_the_first_request_loads_and_all_share_the_load(start: Starter) ->
 
 
 @pytest.mark.parametrize("slash", ["/", "%2F", "%2f"])
-async def test_h39_a_slash_in_a_models_name(start: Starter, slash: str) -> None:
+async def test_a_slash_in_a_models_name(start: Starter, slash: str) -> None:  # H39
     name = "unsloth/gemma-3-270m-it-GGUF:Q4_K_M"
     world = await start(answer, models={name: MODEL})
 
@@ -134,7 +134,7 @@ async def test_an_undeclared_operation_loads_nothing(start: Starter) -> None:
     assert not world.driver.engines
 
 
-async def test_h37_rerank_on_a_chat_engine_that_runs(start: Starter) -> None:
+async def test_rerank_on_a_chat_engine_that_runs(start: Starter) -> None:  # H37
     world = await start(answer)
     await world.post(CHAT, {"model": "m"})
 

@@ -20,7 +20,7 @@ def test_a_text_without_tokens_stays() -> None:
 
 # L29: braces in a value are text, whatever they look like.
 @pytest.mark.parametrize("value", ["{env:HOME}", "a{port}b", "{", "}{", "{custom:x}", "{{port}}", ""])
-def test_l29_a_value_is_never_read_for_tokens(value: str) -> None:
+def test_a_value_is_never_read_for_tokens(value: str) -> None:
     assert fill("<{custom:x}|{port}>", x=value, port="8001") == f"<{value}|8001>"
 
 
@@ -66,7 +66,7 @@ def test_the_manifests_own_dashes_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\0", "\ud800"])
-def test_l17_what_no_program_can_be_given_is_refused(value: str) -> None:
+def test_what_no_program_can_be_given_is_refused(value: str) -> None:  # L17
     with pytest.raises(TokenError, match="holds"):
         fill("x={custom:x}", x=value)
 
