@@ -450,6 +450,19 @@ async def test_an_engine_that_is_gone_gets_no_stop_command(create: Start, tmp_pa
     assert not ran.exists()
 
 
+async def test_what_outlives_an_engine_is_stopped_all_the_same(
+    create: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:  # C01
+    ran = tmp_path / "ran"
+    stop = stop_spec("sh", "-c", f"echo $$ >> {ran}; exit 1")
+    engine = create(make_plan("true", port=unused_port(), stop=stop))
+    await engine.start()
+    await engine.wait()
+    await engine.stop(grace=1.0)
+    assert len(ran.read_text().splitlines()) == 1
+    assert "stop command" not in caplog.text  # it may find nothing to stop
+
+
 async def test_the_pid_stays_ours_until_the_tree_is_gone(create: Start) -> None:  # L25
     engine = create(make_plan("true", port=unused_port()))
     await engine.start()
