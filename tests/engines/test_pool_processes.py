@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from lemonpod.engine.pool import Pool
 from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import EngineExitedError, EngineStoppedError
 from lemonpod.launch.plan import LaunchPlan
-from tests.engines.conftest import fake_plan
+from tests.engines.conftest import fake_plan, stop_spec
 from tests.factories import make_plan
 from tests.fake_engine import TINY_ENGINE
 from tests.waiting import carriers, until, unused_ports
@@ -36,6 +37,18 @@ class Planner:
         if model in FLAGS:
             return replace(fake_plan(*FLAGS[model], port=port, probe=probe), model=model)
         return replace(make_plan(*TINY_ENGINE, str(port), port=port, probe=probe), model=model)
+
+
+class Edited:
+    """A planner whose manifest says another stop command once `word` is another."""
+
+    def __init__(self, folder: Path) -> None:
+        self.word = "before"
+        self.said = folder / "said"
+
+    async def plan(self, model: str, overrides: Mapping[str, JsonValue], port: int) -> LaunchPlan:
+        stop = stop_spec("sh", "-c", f"echo {self.word} {port} >> {self.said}")
+        return make_plan(*TINY_ENGINE, str(port), port=port, stop=stop)
 
 
 def make_ports() -> PortBroker:
@@ -78,6 +91,18 @@ async def test_a_shutdown_during_a_start_and_with_a_stubborn_engine(driver: Proc
     with pytest.raises(EngineStoppedError):
         await starting
     assert (carriers(driver.run), ports.leased) == ([], frozenset())
+
+
+async def test_an_engine_is_stopped_as_it_was_started(driver: ProcessDriver, tmp_path: Path) -> None:  # L27
+    """By the stop command of its load, whatever its manifest says by now."""
+    edited = Edited(tmp_path)
+    pool = Pool(edited, [driver], make_ports(), EngineSettings())
+    status = await pool.load("m")
+    assert status.plan is not None
+    edited.word = "after"
+    await pool.unload("m")
+    assert edited.said.read_text() == f"before {status.plan.endpoint.port}\n"
+    await pool.aclose()
 
 
 async def test_a_stubborn_engine_holds_up_nobody_else(driver: ProcessDriver) -> None:  # L03

@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from lemonpod.broker.ports import PortBroker, PortLease, is_free
+from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import NoPortError
 from tests.waiting import unused_ports
 
@@ -76,6 +77,18 @@ def test_a_port_that_somebody_listens_on_is_passed_over(
 def test_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> None:  # L05
     with socket.create_server(("0.0.0.0", first)):
         assert take(PortBroker(first, first + 1)).port == first + 1
+
+
+def test_a_port_that_a_connection_goes_out_from_is_passed_over(first: int, take: Take) -> None:  # L07
+    with socket.create_server(("127.0.0.1", first + 1)), socket.socket() as outgoing:
+        outgoing.bind(("127.0.0.1", first))
+        outgoing.connect(("127.0.0.1", first + 1))
+        assert take(PortBroker(first, first + 2)).port == first + 2
+
+
+def test_the_usual_range_is_below_that_of_outgoing_connections() -> None:  # L07
+    lowest_ephemeral = 32768  # of Linux, unless net.ipv4.ip_local_port_range says something else
+    assert EngineSettings().last_port < lowest_ephemeral
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m"}'
 EVENTS = "text/event-stream"
 
+Act = Callable[[Connection], Awaitable[None]]
+
 
 def answers(*pieces: bytes) -> Script:
     """An engine that reads a request, writes the pieces and closes the connection."""
@@ -34,7 +36,7 @@ def answers(*pieces: bytes) -> Script:
     return script
 
 
-def then(first: bytes, act: Callable[[Connection], Awaitable[None]]) -> Script:
+def then(first: bytes, act: Act) -> Script:
     async def script(connection: Connection) -> None:
         await connection.request()
         await connection.send(first)
@@ -147,9 +149,11 @@ async def test_head_stays_head(start: Starter) -> None:  # H19
     assert (await client.reply()).json == {"status": "ok"}
 
 
+@pytest.mark.parametrize("length", ["", "Content-Length: 5\r\n"])
 @pytest.mark.parametrize("status", [204, 304])
-async def test_answers_without_a_body_have_none(start: Starter, status: int) -> None:  # H19
-    world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n\r\n".encode()))
+async def test_answers_without_a_body_have_none(start: Starter, status: int, length: str) -> None:  # H19
+    """Nor is one waited for that a 304 only speaks of."""
+    world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n{length}\r\n".encode()))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY) + message("GET", "/live"))
 
@@ -244,11 +248,20 @@ async def test_split_characters_and_broken_bytes_pass(start: Starter) -> None:  
     assert (await world.post(CHAT, BODY)).body == b"".join(pieces)
 
 
-async def test_an_engines_own_error_line_passes(start: Starter) -> None:  # H29
-    stream = b'error: {"code":400,"message":"too long"}\n\ndata: [DONE]\n\n'
+@pytest.mark.parametrize(
+    "error", [b'error: {"code":400,"message":"too long"}\n\n', b'data: {"error":{"message":"too long"}}\n\n']
+)
+async def test_an_engines_own_error_passes_and_counts_as_one(
+    start: Starter, caplog: pytest.LogCaptureFixture, error: bytes
+) -> None:  # H29
+    stream = error + b"data: [DONE]\n\n"
     world = await start(answers(chunked(EVENTS, stream)))
 
-    assert (await world.post(CHAT, BODY)).body == stream
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.body, reply.complete) == (stream, True)
+    assert world.activities.tail(1)[0]["ending"] == "error"
+    assert "test-engine told of an error in its stream" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -314,7 +327,9 @@ async def test_silence_is_filled_between_events_only(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("first", [b"data: a\n", b"data: a\n\n", b'data: {"half'])
-async def test_a_stream_that_breaks_ends_with_one_error_event(start: Starter, first: bytes) -> None:  # H05
+async def test_a_stream_that_breaks_ends_with_one_error_event(
+    start: Starter, caplog: pytest.LogCaptureFixture, first: bytes
+) -> None:  # H05
     world = await start(then(chunked(EVENTS, first, end=False), reset))
 
     reply = await world.post(CHAT, BODY)
@@ -324,6 +339,9 @@ async def test_a_stream_that_breaks_ends_with_one_error_event(start: Starter, fi
     assert b"\n\n".join(before).startswith(first.rstrip(b"\n"))
     assert b"[DONE]" not in reply.body
     assert not reply.complete
+    assert world.activities.tail(1)[0]["ending"] == "engine_broke_off"
+    assert caplog.text.count("broke off") == 1
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:  # H05
@@ -354,6 +372,7 @@ async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) ->
     assert (reply.body, reply.complete) == (b"data: a\n\ndata: [DONE]\n\n", True)
 
 
+@pytest.mark.parametrize("breaks", [reset, wait_until_read])
 @pytest.mark.parametrize(
     "sent",
     [
@@ -362,13 +381,19 @@ async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) ->
         chunked("audio/mpeg", b"12345", end=False) + b"20\r\nabc",
     ],
 )
-async def test_other_bodies_that_break_are_seen_to_break(start: Starter, sent: bytes) -> None:  # H05
-    world = await start(then(sent, reset))
+async def test_other_bodies_that_break_are_seen_to_break(
+    start: Starter, caplog: pytest.LogCaptureFixture, sent: bytes, breaks: Act
+) -> None:  # H05
+    """By a reset, and by the plain end of the connection."""
+    world = await start(then(sent, breaks))
 
     reply = await world.post(CHAT, BODY)
 
     assert reply.status == 200
     assert not reply.complete
+    assert world.activities.tail(1)[0]["ending"] == "engine_broke_off"
+    assert caplog.text.count("broke off") == 1
+    assert "Traceback" not in caplog.text
 
 
 async def test_an_old_client_sees_it_too(start: Starter) -> None:  # H05
@@ -405,9 +430,10 @@ async def test_a_slow_reader_slows_the_engine(start: Starter) -> None:
     assert sent < 100_000_000
 
 
-async def test_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:  # H05
+@pytest.mark.parametrize("breaks", [reset, wait_until_read])
+async def test_a_json_answer_that_breaks_is_an_error_yet(start: Starter, breaks: Act) -> None:  # H05
     world = await start(
-        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)
+        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", breaks)
     )
 
     reply = await world.post(CHAT, BODY)

@@ -139,7 +139,10 @@ async def test_rerank_on_a_chat_engine_that_runs(start: Starter) -> None:  # H37
     await world.post(CHAT, {"model": "m"})
 
     for path in ("rerank", "reranking", "reranker"):
-        assert (await world.post(f"/v1/{path}", {"model": "m"})).error["type"] == "unsupported_operation"
+        reply = await world.post(f"/v1/{path}", {"model": "m"})
+        assert (reply.status, reply.error["type"]) == (400, "unsupported_operation")
+        assert reply.values("Content-Type") == ["application/json; charset=utf-8"]
+    assert [received.target for received in world.driver.received] == [CHAT]
 
 
 async def test_chat_with_an_embedding_model(start: Starter) -> None:

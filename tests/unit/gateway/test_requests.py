@@ -86,6 +86,28 @@ async def test_an_escaped_letter_is_that_letter_for_the_gate_too(start: Starter)
     assert not world.driver.received
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/%2e%2e/internal/shutdown",
+        "/v1/models/../../internal/shutdown",
+        "/live/..%2finternal/shutdown",
+        "/./internal/shutdown",
+        "/%69nternal/shutdown",
+        "/internal%2fshutdown",
+        "//internal/shutdown",
+    ],
+)
+@pytest.mark.parametrize("key", ["", "Bearer k"])
+async def test_no_way_round_leads_past_the_admins_key(start: Starter, target: str, key: str) -> None:  # H15
+    world = await start(answer, settings=GatewaySettings(api_key="k", admin_api_key="admin"))
+
+    reply = await world.request("POST", target, {"Authorization": key})
+
+    assert reply.status in {401, 404, 405}
+    assert not world.shut_down.is_set()
+
+
 async def test_expect_is_answered_here_and_not_passed_on(start: Starter) -> None:  # H07
     world = await start(answer)
     client = await world.client()
@@ -243,6 +265,48 @@ async def test_a_body_that_engines_might_read_differently_is_refused(
     assert reply.status == 400
     assert isinstance(reply.error, str)
     assert not world.driver.received
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/load", "/v1/unload", "/v1/pull", "/v1/delete", "/v1/params"),
+        *("/v1/models/m/options", "/internal/aliases", "/internal/pin"),
+        *(
+            "/api/chat",
+            "/api/generate",
+            "/api/embed",
+            "/api/show",
+            "/v1/messages",
+            "/v1/messages/count_tokens",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "member",
+    [
+        b'"model":"m"',
+        b'"x":NaN',
+        b'"x":1e999',
+        b'"x":"\\ud800"',
+        b'"x":"caf\xe9"',
+        b'"x":' + b"9" * 5000,
+        b'"x":' + b"[" * 100_000,
+    ],
+    ids=["twice", "nan", "endless", "half", "latin-1", "digits", "deep"],
+)
+async def test_what_is_understood_here_is_refused_too(
+    start: Starter, caplog: pytest.LogCaptureFixture, path: str, member: bytes
+) -> None:  # H21
+    """By the routes that no engine answers, or only in other words."""
+    world = await start(answer, capabilities=["chat_completion", "embeddings"])
+
+    reply = await world.post(path, b'{"model":"m",' + member + b"}")
+
+    assert reply.status == 400
+    assert b"Invalid JSON in request body" in reply.body
+    assert "Traceback" not in caplog.text
+    assert not world.driver.engines
 
 
 async def test_chunks_extensions_and_trailers_become_one_length(start: Starter) -> None:  # H43
