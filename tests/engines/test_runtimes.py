@@ -1,5 +1,7 @@
 """Every call of the ContainerRuntime seam, on real engines."""
 
+# Long because the seam has many calls, and each is made on every engine.
+
 from __future__ import annotations
 
 import gc

@@ -81,7 +81,7 @@ def test_a_built_in_name_is_refused_and_not_shadowed(machine: Machine, recipe: s
     assert machine.rejected(file).recipe == recipe
 
 
-def test_every_bad_file_is_told_and_none_stops_the_scan(machine: Machine) -> None:
+def test_every_bad_file_is_told_and_none_stops_the_scan(machine: Machine) -> None:  # F03
     good = machine.write(machine.config / "good.json")
     bad = {
         "empty.json": b"",

@@ -128,7 +128,7 @@ def test_a_name_that_no_system_can_hold_is_a_refusal(tmp_path: Path) -> None:
         read_trusted(tmp_path / f"{'x' * 300}.json", Scope.USER_CONFIG, ME)
 
 
-def test_no_more_is_read_than_tells_that_it_is_too_much(manifest: Path) -> None:
+def test_no_more_is_read_than_tells_that_it_is_too_much(manifest: Path) -> None:  # F03
     with manifest.open("r+b") as file:
         file.truncate(50 << 20)
     assert len(read_trusted(manifest, Scope.USER_CONFIG, ME).data) == MAX_BYTES + 1
@@ -155,7 +155,7 @@ def test_a_sticky_directory_is_fine(tmp_path: Path) -> None:  # F09
     assert directory_problems(directory, Scope.USER_CONFIG, ME) == ()
 
 
-def test_a_link_of_ones_own_is_followed_and_what_it_leads_through_is_checked(tmp_path: Path) -> None:
+def test_a_link_of_ones_own_is_followed_and_what_it_leads_through_is_checked(tmp_path: Path) -> None:  # F09
     real = tmp_path / "real" / "deeper"
     real.mkdir(parents=True)
     (tmp_path / "absolute").symlink_to(real)

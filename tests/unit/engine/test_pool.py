@@ -228,7 +228,7 @@ async def test_requests_and_unloads_in_a_tight_loop_never_meet_a_dead_engine(
 
 async def test_requests_that_outlast_the_drain_timeout_are_cut(
     make_pool: MakePool, driver: FakeDriver
-) -> None:
+) -> None:  # L03
     pool = make_pool(drain_timeout=0.05)
     async with pool.lease("m") as lease:
         await pool.unload("m")

@@ -481,7 +481,7 @@ async def test_an_answer_that_only_its_end_ends_is_cut_if_the_engine_died(
         b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:
+async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:  # H37
     world = await start(answers(sent))
 
     reply = await world.post(CHAT, BODY)
@@ -572,7 +572,7 @@ async def test_what_an_engine_cannot_do_is_not_asked_again(
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, begun: bool) -> None:
+async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, begun: bool) -> None:  # L03
     world = await start(then(chunked(EVENTS, b"data: a\n\n", end=False) if begun else b"", Connection.gone))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))

@@ -57,7 +57,7 @@ async def test_get_on_a_post_route(start: Starter, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/live", "/v1/health", "/v1/models", "/v1/models/m", "/v1/stats", "/v1/system-info"]
 )
-async def test_head_is_get_without_its_body(start: Starter, path: str) -> None:
+async def test_head_is_get_without_its_body(start: Starter, path: str) -> None:  # H19
     world = await start(answer)
     client = await world.client()
     await client.send(message("HEAD", path) + message("GET", path))
@@ -79,7 +79,7 @@ async def test_head_before_anything_is_loaded_loads_nothing_by_chance(start: Sta
 # --- models -----------------------------------------------------------------------------------------------
 
 
-async def test_an_unknown_model(start: Starter) -> None:
+async def test_an_unknown_model(start: Starter) -> None:  # H37
     world = await start(answer)
 
     reply = await world.post(CHAT, {"model": "nope"})
@@ -92,7 +92,7 @@ async def test_an_unknown_model(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("name", ["m", "user.m", "m:latest", "user.m:latest", "USER.M"])
-async def test_every_name_of_a_model_is_one_engine(start: Starter, name: str) -> None:
+async def test_every_name_of_a_model_is_one_engine(start: Starter, name: str) -> None:  # M15
     world = await start(answer)
     await world.post(CHAT, {"model": "m"})
 

@@ -82,7 +82,7 @@ async def test_a_stopped_upload_is_not(start: Starter) -> None:
     assert not world.driver.engines
 
 
-async def test_a_compressed_upload_arrives_inflated(start: Starter) -> None:
+async def test_a_compressed_upload_arrives_inflated(start: Starter) -> None:  # H23
     world = await start(answer, capabilities=["transcription"])
 
     packed = gzip.compress(body())

@@ -53,7 +53,7 @@ def test_a_whole_negative_number_may_begin_with_a_dash(number: str) -> None:
     ],
 )
 @pytest.mark.parametrize("text", ["{custom:evil}", "x={custom:evil}", "{custom:evil}x", "1{custom:evil}"])
-def test_any_other_value_with_a_dash_is_refused_wherever_it_stands(value: str, text: str) -> None:
+def test_any_other_value_with_a_dash_is_refused_wherever_it_stands(value: str, text: str) -> None:  # F01
     with pytest.raises(TokenError) as caught:
         fill(text, evil=value)
     assert caught.value.message == "token '{custom:evil}' resolved to a value starting with '-'"

@@ -149,7 +149,7 @@ def test_the_relative_path_is_lexical() -> None:  # M03
 
 
 @pytest.mark.parametrize("path", ["/elsewhere/m.gguf", "/hub-evil/m.gguf", "/m.gguf"])
-def test_a_file_outside_the_cache_is_its_bare_name(path: str) -> None:
+def test_a_file_outside_the_cache_is_its_bare_name(path: str) -> None:  # M11
     assert value_of("{checkpoint_relative:main}", files={"main": checkpoint(path=Path(path))})[0] == "m.gguf"
 
 

@@ -159,7 +159,7 @@ def test_a_bad_entry_is_skipped_with_file_key_and_reason(
 @pytest.mark.parametrize(
     "key", ["", "user.", " m", "builtin.m", "extra.m", "Builtin.m", "USER.m", "a\nb", "a//b", "../m", "/m"]
 )
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_name_that_cannot_be_is_refused(tmp_path: Path, key: str) -> None:  # F01
     assert "invalid model name" in problem_of(tmp_path, {"recipe": "r"}, key)
 
 
