@@ -330,14 +330,32 @@ async def test_a_probe_that_is_given_up_at_once_says_nothing(create: Start) -> N
     assert "got status 503" in await engine.diagnose()
 
 
-async def test_an_exit_is_noticed_while_a_probe_hangs(create: Start) -> None:  # L09
-    probe = HealthProbe(timeout=300.0, interval=5.0)
-    engine = create(fake_plan("--accept-but-silent", "--exit-after", "0.3", "--exit-code", "4", probe=probe))
+async def test_an_exit_is_noticed_while_a_probe_hangs(
+    create: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # L09
+    """A grandchild holds its connection, so that nothing but the exit ends it."""
+    monkeypatch.setattr("lemonpod.engine.probe.ANSWER_TIMEOUT", 300.0)
+    port, go_on = unused_port(), tmp_path / "go"
+    server = shlex.join(fake_engine_argv("--port", port, "--accept-but-silent"))
+    script = f"echo starting; {server} & while [ ! -e {go_on} ]; do sleep 0.05; done; exit 4"
+    probe = HealthProbe(timeout=300.0, interval=0.02)
+    engine = create(shell_plan(script, port=port, cwd=ROOT, probe=probe))
     await engine.start()
-    with pytest.raises(EngineExitedError, match="exited with code 4 before it was ready") as caught:
-        await asyncio.wait_for(until_ready(engine), 10)
+    waiting = asyncio.create_task(until_ready(engine))
+    await until(lambda: is_connected(port))
+    go_on.touch()
+    with pytest.raises(EngineExitedError, match="exited with code 4") as caught:
+        await asyncio.wait_for(waiting, 10)
     assert caught.value.exit_code == 4
-    assert caught.value.log_tail[0] == "fake engine fake starting"
+    assert caught.value.log_tail[0] == "starting"
+
+
+def is_connected(port: int) -> bool:
+    """Somebody has a connection to the port of this machine."""
+    return any(
+        one.status == psutil.CONN_ESTABLISHED and one.laddr.port == port
+        for one in psutil.net_connections("tcp4")
+    )
 
 
 async def test_a_signal_is_named(create: Start) -> None:  # L09

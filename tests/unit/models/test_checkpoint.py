@@ -20,8 +20,10 @@ def problem(hub: Path, text: str, origin: Origin = Origin.HUB, role: str = "main
 
 @pytest.mark.parametrize("ref", ["abc123\n", "abc123\r\n", " abc123 "])
 def test_a_ref_may_end_with_a_line_break(tmp_path: Path, ref: str) -> None:  # M01
-    make_repo(tmp_path, "model.gguf", snapshot="000old")
-    snapshot = make_repo(tmp_path, "model.gguf", ref=ref)
+    snapshot = make_repo(tmp_path, "model.gguf")
+    newer = make_repo(tmp_path, "model.gguf", snapshot="fff999", ref=ref)
+    os.utime(snapshot, (1, 1))
+    assert newer.stat().st_mtime > 1  # which would be taken if the ref named none
     assert locate(hub_ref("org/repo:model.gguf"), tmp_path).path == snapshot / "model.gguf"
 
 
