@@ -353,7 +353,7 @@ async def test_an_exit_is_noticed_while_a_probe_hangs(
 def is_connected(port: int) -> bool:
     """Somebody has a connection to the port of this machine."""
     return any(
-        one.status == psutil.CONN_ESTABLISHED and one.laddr.port == port
+        one.status == psutil.CONN_ESTABLISHED and one.laddr and one.laddr.port == port
         for one in psutil.net_connections("tcp4")
     )
 
