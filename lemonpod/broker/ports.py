@@ -117,6 +117,14 @@ def _put_up_sign(port: int) -> socket.socket | None:
     return sign
 
 
+def is_leased(port: int) -> bool:
+    """Whether a lemonpod server of this machine has leased the port."""
+    sign = _put_up_sign(port)
+    if sign is not None:
+        sign.close()
+    return sign is None
+
+
 def claim(host: str, port: int, *, at_rest: bool = False) -> socket.socket | None:
     """A socket that holds the port, or None where it cannot be had.
 

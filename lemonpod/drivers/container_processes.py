@@ -5,6 +5,7 @@ An answer on a port counts only when it came from the container's own socket.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Final
 
 import psutil
@@ -18,6 +19,8 @@ from lemonpod.launch.plan import LaunchPlan, TcpEndpoint
 
 _SHARED: Final = frozenset({"container", "ns", "pod"})
 """Networks that somebody else has made, and publishes ports for."""
+_DNS_OF_DOCKER: Final = "127.0.0.11"
+"""Of its own in every network that a user has made."""
 _ANY: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  compared with, never bound
 
 
@@ -61,11 +64,19 @@ def publishing_hint(endpoint: TcpEndpoint) -> str:
 
 def listening_places(info: ContainerInfo) -> str | None:
     """What the container's processes listen on, for people; None where we may not look."""
-    try:
-        found = tree.listeners_of(processes_of(info))
-    except psutil.AccessDenied:
+    if info.pid is None:
         return None
-    return ", ".join(sorted({str(listener) for listener in found})) or "no port"
+    try:
+        if info.host_network:
+            found = tree.listeners_of(processes_of(info))
+        else:
+            found = [one for one in tree.listeners_beside(info.pid) if one.host != _DNS_OF_DOCKER]
+    except (psutil.AccessDenied, OSError):
+        return None
+    places = ", ".join(sorted({str(listener) for listener in found})) or "no port"
+    if not info.host_network and found and all(ip_address(one.host).is_loopback for one in found):
+        places += " of its own network, where no published port leads: have it listen on 0.0.0.0"
+    return places
 
 
 def processes_of(info: ContainerInfo) -> list[psutil.Process]:

@@ -167,6 +167,7 @@ class ProcessEngine:
             create_time=tree.created(process.pid) or time.time(),
             port=self._plan.endpoint.port,
             stop=stop_argv(stop, process.pid) if isinstance(stop, StopCommand) else None,
+            stop_names_pid=isinstance(stop, StopCommand) and stop.names_pid,
         )
         try:
             self._run.add(record)
@@ -262,8 +263,10 @@ class ProcessEngine:
             self._stopping = None
 
     async def _end(self, child: Child, record: EngineRecord) -> ExitStatus:
-        # An unreaped process keeps its pid: the stop command cannot hit a stranger.
-        if record.stop and not child.exited.done() and not self._at_once.is_set():
+        # An unreaped process keeps its pid: the stop command cannot hit a stranger. One that does not name it
+        # may be for what outlives the process, as a container does.
+        has_ended = child.exited.done()
+        if record.stop and not (has_ended and record.stop_names_pid) and not self._at_once.is_set():
             await run_stop_command(
                 record.stop,
                 env={**self._environment, MARKER: f"{self._environment[MARKER]}/stop"},
@@ -271,6 +274,7 @@ class ProcessEngine:
                 timeout=self._settings.stop_command_timeout,
                 at_once=self._at_once,
                 emit=self._log.extend,
+                late=has_ended,
             )
         term_at = time.monotonic()
         survivors = await tree.end(self._members, lambda: term_at + self._grace)

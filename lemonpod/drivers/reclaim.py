@@ -8,10 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from lemonpod.broker.ports import is_leased
 from lemonpod.drivers import tree
 from lemonpod.drivers.state import DeadRun, EngineRecord, dead_runs
 from lemonpod.drivers.stop_command import run_stop_command
@@ -42,9 +44,9 @@ async def reclaim(
 async def _end_run(
     run: DeadRun, environ: Mapping[str, str], settings: EngineSettings, at_once: asyncio.Event
 ) -> list[str]:
-    alive = [record for record in run.engines if _is_same(record)]
-    for record in alive:
-        if record.stop and not at_once.is_set():
+    alive = [record for record in run.engines if _lives(record)]
+    for record in run.engines:
+        if record.stop and (record in alive or _may_be_outlived(record)) and not at_once.is_set():
             environment = engine_environment(
                 environ, {}, marker=f"{run.id}/stop", programs=os.path.dirname(sys.executable)
             )
@@ -55,10 +57,11 @@ async def _end_run(
                 timeout=settings.stop_command_timeout,
                 at_once=at_once,
                 emit=lambda lines: log.info("%s", b"\n".join(lines).decode("utf-8", "replace")),
+                late=record not in alive,
             )
 
     def members() -> list[psutil.Process]:
-        roots = {record.pid for record in alive if _is_same(record)}
+        roots = {record.pid for record in run.engines if _is_same(record)}
         return tree.members(lambda value: value.startswith(f"{run.id}/"), roots=roots)
 
     found = await asyncio.to_thread(members)
@@ -89,8 +92,23 @@ def _tell_strays(pids: list[int]) -> str:
     return f"ended an engine with {noun} {', '.join(map(str, sorted(pids)))}, left by an earlier run"
 
 
+def _may_be_outlived(record: EngineRecord) -> bool:
+    """Its stop command may be for a container that its process has left, which has its name by the port.
+
+    Where another server has leased that port since, the name is of an engine of its own.
+    """
+    return not record.stop_names_pid and not is_leased(record.port)
+
+
+def _lives(record: EngineRecord) -> bool:
+    """The recorded process has not ended."""
+    with suppress(psutil.NoSuchProcess):
+        return _is_same(record) and tree.lives(psutil.Process(record.pid))
+    return False
+
+
 def _is_same(record: EngineRecord) -> bool:
-    """The recorded process is still there; a recycled pid has another creation time."""
+    """The recorded process is still there, or not reaped; a recycled pid has another creation time."""
     return tree.created(record.pid) == record.create_time
 
 

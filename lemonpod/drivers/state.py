@@ -30,7 +30,8 @@ class Record(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRecord:
-    """One engine. `stop` is its stop command, with all tokens resolved."""
+    """One engine. `stop` is its stop command, with all tokens resolved; with `stop_names_pid` it is about the
+    process alone, so that without one there is nothing to stop."""
 
     number: int
     model: str
@@ -38,6 +39,7 @@ class EngineRecord:
     create_time: float
     port: int
     stop: tuple[str, ...] | None
+    stop_names_pid: bool = True
 
 
 class RunFile:

@@ -40,8 +40,12 @@ async def run_stop_command(
     timeout: float,
     at_once: asyncio.Event,
     emit: Callable[[Sequence[bytes]], None],
+    late: bool = False,
 ) -> None:
-    """Run it to its end, its time limit or `at_once`; its output goes to `emit`, its failure to the log."""
+    """Run it to its end, its time limit or `at_once`; its output goes to `emit`, its failure to the log.
+
+    Where the engine has ended before, it is `late`: that it finds nothing to stop is no warning.
+    """
     command = shlex.join(argv)
     started = time.time()
     try:
@@ -67,7 +71,7 @@ async def run_stop_command(
             return
         status = await asyncio.shield(child.exited)
         if status.code != 0 and not status.wanted:
-            log.warning("stop command %s %s", command, status)
+            log.log(logging.INFO if late else logging.WARNING, "stop command %s %s", command, status)
     finally:
         child.close()
         await cancel(hurried)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -36,6 +38,8 @@ CLOCK_SLACK: Final = 2.0
 
 _WILDCARDS: Final = ("0.0.0.0", "::", "")  # noqa: S104  compared with, never bound
 _MAPPED: Final = "::ffff:"
+_LISTENING: Final = "0A"
+"""As Documentation/networking/proc_net_tcp.rst has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,25 @@ def listeners_of(processes: Iterable[psutil.Process]) -> list[Listener]:
                 if connection.status == psutil.CONN_LISTEN and connection.laddr
             ]
     return found
+
+
+def listeners_beside(pid: int) -> list[Listener]:
+    """All that listens in the network namespace of a process. Raises OSError where we may not look there."""
+    found = []
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}", encoding="ascii") as lines:
+            for _, local, _, state, *_ in map(str.split, lines):
+                if state == _LISTENING:
+                    host, port = local.split(":")
+                    found.append(Listener(_address(host), int(port, 16), None))
+    return found
+
+
+def _address(words: str) -> str:
+    """As the kernel writes it: in words of four bytes, each in the order of the processor."""
+    parts = (int(words[at : at + 8], 16) for at in range(0, len(words), 8))
+    packed = b"".join(part.to_bytes(4, sys.byteorder) for part in parts)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
 
 
 def listeners_on(host: str, port: int) -> list[Listener]:

@@ -13,6 +13,7 @@ from lemonpod.errors import EngineError, MalformedRequestError, ModelNotFoundErr
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import flag, model_name, object_of, required_model
 from lemonpod.gateway.errors import NO_RETRY, typed_envelope
+from lemonpod.gateway.headers import AS_IT_COMES
 from lemonpod.gateway.load_stream import stream_load
 from lemonpod.gateway.models_api import main_checkpoint
 from lemonpod.gateway.options_api import check_options
@@ -106,7 +107,7 @@ async def logs(request: web.Request) -> web.StreamResponse:
     except ModelNotLoadedError:
         await request.app[keys.INVENTORY].lookup(name)  # raises where there is no such model at all
         raise
-    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", **AS_IT_COMES})
     await response.prepare(request)
     with suppress(ConnectionResetError):  # the client has gone
         async with aclosing(lines):

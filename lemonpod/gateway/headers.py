@@ -12,6 +12,9 @@ Field: TypeAlias = tuple[bytes, bytes, bytes]
 MAX_FIELD: Final = 64 << 10
 """One header's value or the request line, from either side: long queries and tokens fit."""
 
+AS_IT_COMES: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""Of every answer that tells its news bit by bit: nginx and its kin would hand it over in one lump."""
+
 # RFC 9110 section 7.6.1, with the older names that are still seen.
 _HOP_BY_HOP: Final = frozenset(
     {

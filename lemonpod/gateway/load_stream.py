@@ -15,6 +15,7 @@ from lemonpod.engine.pool import Pool
 from lemonpod.engine.tasks import cancel
 from lemonpod.errors import LemonpodError, QueueFullError
 from lemonpod.gateway.errors import envelope, row_of
+from lemonpod.gateway.headers import AS_IT_COMES
 
 _INTERVAL: Final = 0.25
 _SILENCE: Final = 5.0
@@ -67,7 +68,7 @@ async def stream_work(
 
     A client that leaves ends the work.
     """
-    response = web.StreamResponse(headers={"Content-Type": words.content_type, "Cache-Control": "no-cache"})
+    response = web.StreamResponse(headers={"Content-Type": words.content_type, **AS_IT_COMES})
     working = asyncio.create_task(work)
     try:
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import cast
 
 from lemonpod.contract.manifest import HealthProbe
-from lemonpod.contract.tokens import Template
+from lemonpod.contract.tokens import Template, Token
 from lemonpod.contract.vocabulary import Accelerator, Capability, JsonValue, Mode, SlotPolicy
 from lemonpod.launch.argv.connection import Connection
 from lemonpod.launch.argv.stop import ContainerStop
@@ -71,6 +71,11 @@ class StopCommand:
     """The manifest's stop command. All its tokens are resolved but `{pid}`, known only once it runs."""
 
     argv: tuple[Template, ...]
+
+    @property
+    def names_pid(self) -> bool:
+        """Whether it is about the engine's own process, and not about what may outlive that."""
+        return any(isinstance(part, Token) for template in self.argv for part in template.parts)
 
 
 @dataclass(frozen=True, slots=True)

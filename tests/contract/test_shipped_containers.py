@@ -149,7 +149,7 @@ def test_nothing_of_the_host_can_be_written(recipe: str, accelerator: Accelerato
 @each_block
 def test_a_link_of_the_hub_leads_to_its_blob_in_the_container(
     recipe: str, accelerator: Accelerator, tmp_path: Path
-) -> None:
+) -> None:  # C13, M03
     repository = tmp_path / "hub" / "models--org--m"
     snapshot = repository / "snapshots" / "0123abc"
     snapshot.mkdir(parents=True)

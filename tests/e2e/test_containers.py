@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,26 @@ def test_the_leased_port_is_published(engine: ContainerEngine, server: LemonpodS
         assert container["Labels"]["lemonpod.model"] == f"user.{recipe}"
     server.post("/api/v1/unload", {})
     assert engine.containers() == []
+
+
+@pytest.mark.timeout(180)
+def test_term_ends_a_start_under_way(engine: ContainerEngine, server: LemonpodServer, lab: Lab) -> None:
+    """L21: the container runs, and its probe is not answered yet."""
+    document = toolbox(engine, lab.llama(engine))
+    block = document["platforms"]["linux"]["cpu"]
+    block["args"] = [*block["args"][: block["args"].index("llama-server")], "sleep", "600"]
+    server.write_manifest(document, "toolbox.json")
+    server.write_models(toolbox={"checkpoint": CHECKPOINT, "recipe": RECIPE})
+
+    with ThreadPoolExecutor() as clients:
+        asking = clients.submit(server.error, "/api/v1/load", {"model_name": MODEL})
+        wait_until(
+            lambda: [one for one in ours(engine) if one["State"] == "running"], within=60, what="it runs"
+        )
+        assert server.stop() == 0
+        assert asking.result()[0] == 503
+
+    assert ours(engine) == []
 
 
 @pytest.mark.timeout(180)

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.e2e.conftest import (
     LemonpodServer,
     is_running,
     manifest,
+    processes_naming,
     wait_until,
 )
 
@@ -180,6 +182,26 @@ def test_term_ends_the_server_and_its_engine(lemonpod_server: LemonpodServer) ->
         assert server.stop() == 0
 
     assert not is_running(pid)
+
+
+@pytest.mark.parametrize("script", ["sleep 600", "trap '' TERM; while :; do sleep 0.1; done"])
+def test_term_ends_a_start_under_way(lemonpod_server: LemonpodServer, script: str) -> None:
+    """L21: the engine runs, and its probe is not answered yet; who waits for it is told."""
+    server = lemonpod_server
+    marker = f"-c{server.root}"  # by which the fixture finds what is left
+    server.write_manifest(
+        manifest(platforms={"linux": {"cpu": {"command": "sh", "args": ["-c", script, marker]}}})
+    )
+    wait_until(lambda: "changed; the next load takes it" in server.log, within=4, what="the edit is seen")
+
+    with ThreadPoolExecutor() as clients:
+        asking = clients.submit(server.error, "/v1/chat/completions", CHAT)
+        wait_until(lambda: processes_naming(marker), within=10, what="the engine runs")
+        assert server.stop() == 0
+        status, told = asking.result()
+
+    assert (status, told["error"]["type"]) == (503, "engine_stopped")
+    assert processes_naming(marker) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -37,7 +37,7 @@ def configure(server: LemonpodServer, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("excluded_by", ["limit", "npu"])
-def test_forty_clients_between_two_models(lemonpod_server: LemonpodServer, excluded_by: str) -> None:
+def test_forty_clients_between_two_models(lemonpod_server: LemonpodServer, excluded_by: str) -> None:  # L23
     server = lemonpod_server
     if excluded_by == "npu":
         server.write_manifest(manifest(**EXCLUSIVE))

@@ -19,6 +19,7 @@ PLANS = {
     "stop-command": lambda: shell_plan(
         "sleep 300", stop=stop_spec("sh", "-c", "echo {pid} > $HOME/stopped; kill -9 {pid}")
     ),
+    "outlived": lambda: shell_plan("exit 0", stop=stop_spec("sh", "-c", "echo late > $HOME/stopped")),
 }
 
 
@@ -26,7 +27,7 @@ async def main(state: Path, how: str) -> None:
     driver = ProcessDriver(state, dict(os.environ), SETTINGS)
     engine = driver.create(PLANS[how]())
     await engine.start()
-    if how == "launcher":
+    if how in ("launcher", "outlived"):
         await engine.wait()
     await asyncio.sleep(0.2)
     print(driver.run, (await engine.inspect()).pid, flush=True)

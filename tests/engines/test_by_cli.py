@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+from functools import partial
 from pathlib import Path
 
-from lemonpod.drivers.process import ProcessDriver
+import pytest
+
+from lemonpod.drivers.process import ProcessDriver, ProcessEngine
 from lemonpod.launch.plan import LaunchPlan, ProcessSpec
 from lemonpod.launch.started import implied_stop
 from tests.engines.conftest import SETTINGS
@@ -24,12 +28,25 @@ def plan_by_cli(engine: ContainerEngine, name: str) -> LaunchPlan:
     return make_plan(*argv, port=unused_port(), stop=implied_stop(ProcessSpec(argv=argv, cwd=None)))
 
 
-async def test_c01_it_does_not_outlive_its_program(engine: ContainerEngine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", ["stop", "kill"])
+async def test_it_does_not_outlive_its_program(
+    engine: ContainerEngine, tmp_path: Path, ends: str
+) -> None:  # C01
+    """However that ends; and its name is free for the next."""
     driver = ProcessDriver(tmp_path, {**os.environ, **engine.env}, SETTINGS)
-    started = driver.create(plan_by_cli(engine, "lemonpod-test-by-cli"))
-    await started.start()
-    await until(lambda: started.log_tail(1) == ("up",))
-    assert engine.containers() != []
-    await started.stop(grace=5.0)
-    await until(lambda: engine.containers() == [])
+    for _ in range(2):
+        started = driver.create(plan_by_cli(engine, "lemonpod-test-by-cli"))
+        await started.start()
+        await until(partial(is_up, started))
+        assert engine.containers() != []
+        if ends == "kill":
+            os.kill((await started.inspect()).pid or 0, signal.SIGKILL)
+            assert (await started.wait()).signal == signal.SIGKILL
+            assert engine.containers() != []  # which hears nothing of it
+        await started.stop(grace=5.0)
+        await until(lambda: engine.containers() == [])
     await driver.aclose()
+
+
+def is_up(engine: ProcessEngine) -> bool:
+    return engine.log_tail(1) == ("up",)

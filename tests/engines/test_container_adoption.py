@@ -63,7 +63,7 @@ async def test_the_next_server_goes_on_with_what_runs(engine: ContainerEngine, t
     assert os.listdir(state) == ["instance"]
 
 
-async def test_c01_what_is_not_wanted_any_more_is_ended(engine: ContainerEngine, tmp_path: Path) -> None:
+async def test_what_is_not_wanted_any_more_is_ended(engine: ContainerEngine, tmp_path: Path) -> None:  # C01
     port, state = unused_port(), tmp_path / "state"
     pid = killed_server(state, engine.runtime, port, url=engine.url)
     driver = container_driver(engine, state)
@@ -77,9 +77,9 @@ async def test_c01_what_is_not_wanted_any_more_is_ended(engine: ContainerEngine,
     await driver.aclose()
 
 
-async def test_c01_what_died_with_its_server_gives_its_name_away(
+async def test_what_died_with_its_server_gives_its_name_away(
     engine: ContainerEngine, tmp_path: Path
-) -> None:
+) -> None:  # C01
     port, state = unused_port(), tmp_path / "state"
     killed_server(state, engine.runtime, port, url=engine.url)
     engine.run_cli("kill", f"lemonpod-test-{port}")

@@ -21,7 +21,7 @@ from lemonpod.errors import (
     RuntimeUnavailableError,
     SpawnError,
 )
-from lemonpod.launch.container import PortMapping, PullPolicy
+from lemonpod.launch.container import Healthcheck, PortMapping, PullPolicy
 from lemonpod.launch.plan import LaunchPlan
 from tests.engines.containers import container_driver, container_plan, serving_plan, serving_script
 from tests.lab.engine import ContainerEngine
@@ -117,7 +117,46 @@ async def test_a_published_port_is_the_containers(engine: ContainerEngine, creat
     assert engine.containers() == []
 
 
-async def test_l05_a_stranger_on_the_port(engine: ContainerEngine, create: Create) -> None:
+async def test_what_a_health_check_says_changes_nothing(
+    engine: ContainerEngine, create: Create
+) -> None:  # C19
+    check = Healthcheck(test=("CMD-SHELL", "exit 1"), interval=10**9, timeout=10**9, retries=1)
+    healthy = create(serving_plan(engine, name=NAME, healthcheck=check))
+    await healthy.start()
+    await until_ready(healthy)
+
+    def unhealthy() -> bool:
+        if engine.runtime == "podman":  # which has nobody to do so without systemd
+            engine.try_cli("healthcheck", "run", NAME)
+        return "unhealthy" in engine.run_cli("inspect", NAME)
+
+    await until(unhealthy)
+    assert await healthy.probe()
+    assert (await healthy.inspect()).state is EngineState.RUNNING
+    assert (await healthy.stop(grace=5.0)).wanted
+
+
+async def test_an_engine_on_the_loopback_of_its_own_network(
+    engine: ContainerEngine, create: Create
+) -> None:  # L11
+    """Its published port leads nowhere, which is told with where it listens."""
+    if engine.rootless:
+        pytest.skip("a rootless engine publishes ports only where its user may open /dev/net/tun")
+    port = unused_port()
+    mapping = PortMapping(host_ip="127.0.0.1", host_port=port, container_port=8080)
+    inside = create(
+        container_plan(
+            engine, "sh", "-c", serving_script(8080), port=port, network_mode=None, ports=(mapping,)
+        )
+    )
+    await inside.start()
+    await until(lambda: inside.log_tail(1) == ("engine started",))
+    assert not await inside.probe()
+    assert "listens on 127.0.0.1:8080 of its own network" in await inside.diagnose()
+    assert "have it listen on 0.0.0.0" in await inside.diagnose()
+
+
+async def test_a_stranger_on_the_port(engine: ContainerEngine, create: Create) -> None:  # L05
     """It was there before the engine, which then could not bind and goes on all the same."""
     plan = container_plan(engine, "sh", "-c", "while :; do sleep 0.1; done")
 
@@ -134,7 +173,7 @@ async def test_l05_a_stranger_on_the_port(engine: ContainerEngine, create: Creat
         await deaf.stop(grace=0.0)
 
 
-async def test_c01_a_strangers_name(engine: ContainerEngine, create: Create) -> None:
+async def test_a_strangers_name(engine: ContainerEngine, create: Create) -> None:  # C01
     engine.run_cli("create", "--name", NAME, TINY)
     with pytest.raises(NameConflictError, match=f"'{NAME}' is taken by one that lemonpod did not start"):
         await create(serving_plan(engine, name=NAME)).start()

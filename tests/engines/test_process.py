@@ -60,7 +60,7 @@ async def wait_for_line(engine: ProcessEngine, word: str) -> str:
         "sh -c 'sh -c \"sleep 300; true\"; true'; true",
     ],
 )
-async def test_l01_stop_ends_the_whole_tree(script: str, create: Start, driver: ProcessDriver) -> None:
+async def test_stop_ends_the_whole_tree(script: str, create: Start, driver: ProcessDriver) -> None:  # L01
     engine = create(shell_plan(script))
     await engine.start()
     await until(lambda: len(carriers(driver.run)) >= 1)
@@ -69,9 +69,9 @@ async def test_l01_stop_ends_the_whole_tree(script: str, create: Start, driver: 
     assert carriers(driver.run) == []
 
 
-async def test_l01_an_exit_is_told_although_a_grandchild_holds_the_pipe(
+async def test_an_exit_is_told_although_a_grandchild_holds_the_pipe(
     create: Start, driver: ProcessDriver
-) -> None:
+) -> None:  # L01
     engine = create(shell_plan("sleep 30 & echo bye; exit 7"))
     await engine.start()
     status = await asyncio.wait_for(engine.wait(), 10)
@@ -84,14 +84,14 @@ async def test_l01_an_exit_is_told_although_a_grandchild_holds_the_pipe(
     assert carriers(driver.run) == []
 
 
-async def test_l01_a_launcher_that_exits_after_forking_the_server_is_an_exit(create: Start) -> None:
+async def test_a_launcher_that_exits_after_forking_the_server_is_an_exit(create: Start) -> None:  # L01
     engine = create(shell_plan("sleep 30 >/dev/null 2>&1 & exit 0"))
     await engine.start()
     with pytest.raises(EngineExitedError, match=r"code 0 and left (sleep|sh) \(pid \d+\) behind before"):
         await until_ready(engine)
 
 
-async def test_l01_a_server_that_detached_itself_is_found_by_its_marker(create: Start) -> None:
+async def test_a_server_that_detached_itself_is_found_by_its_marker(create: Start) -> None:  # L01
     engine = create(fake_plan("--fork-and-exit"))
     await engine.start()
     status = await engine.wait()
@@ -99,9 +99,9 @@ async def test_l01_a_server_that_detached_itself_is_found_by_its_marker(create: 
     await engine.stop(grace=2.0)  # and the driver's fixture sees that nothing is left
 
 
-async def test_l01_who_forks_in_the_moment_of_dying_leaves_nobody(
+async def test_who_forks_in_the_moment_of_dying_leaves_nobody(
     create: Start, driver: ProcessDriver
-) -> None:
+) -> None:  # L01
     async def live_and_die() -> None:
         port = unused_port()
         engine = create(make_plan(*TINY_ENGINE, str(port), "child", "die=0", port=port))
@@ -113,7 +113,7 @@ async def test_l01_who_forks_in_the_moment_of_dying_leaves_nobody(
         assert carriers(driver.run) == []
 
 
-async def test_l01_a_grandchild_that_ignores_term_is_killed(create: Start, driver: ProcessDriver) -> None:
+async def test_a_grandchild_that_ignores_term_is_killed(create: Start, driver: ProcessDriver) -> None:  # L01
     engine = create(fake_plan("--spawn-child", "--child-ignores-sigterm"))
     await engine.start()
     child = int((await wait_for_line(engine, "child")).split()[1])
@@ -126,9 +126,9 @@ async def test_l01_a_grandchild_that_ignores_term_is_killed(create: Start, drive
 
 
 @pytest.mark.parametrize("script", ["trap '' TERM INT; echo up; while :; do sleep 1; done", None])
-async def test_l03_an_engine_that_ignores_term_is_killed_after_the_grace(
+async def test_an_engine_that_ignores_term_is_killed_after_the_grace(
     script: str | None, create: Start
-) -> None:
+) -> None:  # L03
     engine = create(shell_plan(script) if script else fake_plan("--ignore-sigterm"))
     await engine.start()
     await wait_for_line(engine, "up" if script else "listening")
@@ -184,7 +184,7 @@ async def test_cancelling_a_start_leaves_nothing(create: Start, driver: ProcessD
 # --- L05, L11: whose port, which address ------------------------------------------------------------------
 
 
-async def test_l05_a_stranger_on_the_port_never_passes_for_the_engine(create: Start) -> None:
+async def test_a_stranger_on_the_port_never_passes_for_the_engine(create: Start) -> None:  # L05
     port = unused_port()
     stranger = await asyncio.create_subprocess_exec(*fake_engine_argv("--port", port), cwd=ROOT, stdout=-3)
     await until(lambda: not is_free("127.0.0.1", port))
@@ -202,7 +202,7 @@ async def test_l05_a_stranger_on_the_port_never_passes_for_the_engine(create: St
         await stranger.wait()
 
 
-async def test_l05_nor_does_one_that_is_closer_to_the_address(create: Start) -> None:
+async def test_nor_does_one_that_is_closer_to_the_address(create: Start) -> None:  # L05
     """Ours listens on the wildcard of the other family, the stranger where we connect to."""
     port = unused_port()
     with socket.create_server(("127.0.0.1", port)):
@@ -214,13 +214,13 @@ async def test_l05_nor_does_one_that_is_closer_to_the_address(create: Start) -> 
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::"])
-async def test_l11_every_address_that_answers_there_is_ours(host: str, create: Start) -> None:
+async def test_every_address_that_answers_there_is_ours(host: str, create: Start) -> None:  # L11
     engine = create(fake_plan("--host", host))
     await engine.start()
     await until_ready(engine)
 
 
-async def test_l05_a_server_in_a_grandchild_counts_as_the_engine(create: Start) -> None:
+async def test_a_server_in_a_grandchild_counts_as_the_engine(create: Start) -> None:  # L05
     port = unused_port()
     server = " ".join(fake_engine_argv("--port", port))
     engine = create(shell_plan(f"{server} & wait", port=port, cwd=ROOT))
@@ -228,7 +228,7 @@ async def test_l05_a_server_in_a_grandchild_counts_as_the_engine(create: Start) 
     await until_ready(engine)
 
 
-async def test_l01_a_daemon_that_escaped_with_the_port_is_named(create: Start) -> None:
+async def test_a_daemon_that_escaped_with_the_port_is_named(create: Start) -> None:  # L01
     """Own session, no marker, its parent gone before anybody looked: all that is left to see is its port."""
     port = unused_port()
     server = shlex.join([*TINY_ENGINE, str(port)])
@@ -256,7 +256,7 @@ async def test_a_plan_that_cannot_be_checked_is_believed(create: Start) -> None:
         await stranger.wait()
 
 
-async def test_l11_a_timeout_tells_where_the_engine_listens_instead(create: Start) -> None:
+async def test_a_timeout_tells_where_the_engine_listens_instead(create: Start) -> None:  # L11
     engine = create(fake_plan("--host", "::1", probe=HealthProbe(timeout=1.0, interval=0.05)))
     await engine.start()
     port = engine.plan.endpoint.port
@@ -268,7 +268,7 @@ async def test_l11_a_timeout_tells_where_the_engine_listens_instead(create: Star
     assert caught.value.log_tail[-1] == f"listening on ::1:{port}"
 
 
-async def test_l11_a_timeout_tells_what_the_probe_got(create: Start) -> None:
+async def test_a_timeout_tells_what_the_probe_got(create: Start) -> None:  # L11
     probe = HealthProbe(endpoint="/wrong place", timeout=0.5, interval=0.05)
     engine = create(fake_plan(probe=probe))
     await engine.start()
@@ -297,7 +297,7 @@ async def test_an_engine_that_never_listens_is_told_so(create: Start) -> None:
 # --- L09: fail fast ---------------------------------------------------------------------------------------
 
 
-async def test_l09_an_engine_that_takes_connections_and_never_answers_times_out(create: Start) -> None:
+async def test_an_engine_that_takes_connections_and_never_answers_times_out(create: Start) -> None:  # L09
     engine = create(fake_plan("--accept-but-silent", probe=HealthProbe(timeout=1.0, interval=0.05)))
     await engine.start()
     with pytest.raises(
@@ -330,17 +330,35 @@ async def test_a_probe_that_is_given_up_at_once_says_nothing(create: Start) -> N
     assert "got status 503" in await engine.diagnose()
 
 
-async def test_l09_an_exit_is_noticed_while_a_probe_hangs(create: Start) -> None:
-    probe = HealthProbe(timeout=300.0, interval=5.0)
-    engine = create(fake_plan("--accept-but-silent", "--exit-after", "0.3", "--exit-code", "4", probe=probe))
+async def test_an_exit_is_noticed_while_a_probe_hangs(
+    create: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # L09
+    """A grandchild holds its connection, so that nothing but the exit ends it."""
+    monkeypatch.setattr("lemonpod.engine.probe.ANSWER_TIMEOUT", 300.0)
+    port, go_on = unused_port(), tmp_path / "go"
+    server = shlex.join(fake_engine_argv("--port", port, "--accept-but-silent"))
+    script = f"echo starting; {server} & while [ ! -e {go_on} ]; do sleep 0.05; done; exit 4"
+    probe = HealthProbe(timeout=300.0, interval=0.02)
+    engine = create(shell_plan(script, port=port, cwd=ROOT, probe=probe))
     await engine.start()
-    with pytest.raises(EngineExitedError, match="exited with code 4 before it was ready") as caught:
-        await asyncio.wait_for(until_ready(engine), 10)
+    waiting = asyncio.create_task(until_ready(engine))
+    await until(lambda: is_connected(port))
+    go_on.touch()
+    with pytest.raises(EngineExitedError, match="exited with code 4") as caught:
+        await asyncio.wait_for(waiting, 10)
     assert caught.value.exit_code == 4
-    assert caught.value.log_tail[0] == "fake engine fake starting"
+    assert caught.value.log_tail[0] == "starting"
 
 
-async def test_l09_a_signal_is_named(create: Start) -> None:
+def is_connected(port: int) -> bool:
+    """Somebody has a connection to the port of this machine."""
+    return any(
+        one.status == psutil.CONN_ESTABLISHED and one.laddr and one.laddr.port == port
+        for one in psutil.net_connections("tcp4")
+    )
+
+
+async def test_a_signal_is_named(create: Start) -> None:  # L09
     engine = create(shell_plan("echo dying; kill -SEGV $$; sleep 5"))
     await engine.start()
     with pytest.raises(EngineExitedError, match=r"was killed by signal 11 \(SIGSEGV\) before") as caught:
@@ -364,22 +382,22 @@ async def test_a_process_probe_is_content_with_survival(create: Start) -> None:
     await until_ready(engine)
 
 
-async def test_h13_a_redirect_is_not_followed(create: Start) -> None:
+async def test_a_redirect_is_not_followed(create: Start) -> None:  # H13
     engine = create(fake_plan(probe=HealthProbe(endpoint="/moved", timeout=0.5, interval=0.05)))
     await engine.start()
     with pytest.raises(StartTimeoutError, match="got status 302, not 200"):
         await until_ready(engine)
 
 
-async def test_h13_but_may_be_what_is_expected(create: Start) -> None:
+async def test_a_redirect_may_be_what_is_expected(create: Start) -> None:  # H13
     engine = create(fake_plan(probe=HealthProbe(endpoint="/moved", expected_status=302)))
     await engine.start()
     await until_ready(engine)
 
 
-async def test_h35_a_proxy_in_the_environment_is_not_used(
+async def test_a_proxy_in_the_environment_is_not_used(
     create: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # H35
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     engine = create(fake_plan())
@@ -390,7 +408,7 @@ async def test_h35_a_proxy_in_the_environment_is_not_used(
 # --- L13: output ------------------------------------------------------------------------------------------
 
 
-async def test_l13_any_output_becomes_lines(create: Start) -> None:
+async def test_any_output_becomes_lines(create: Start) -> None:  # L13
     engine = create(fake_plan("--garbage"))
     await engine.start()
     await until_ready(engine)
@@ -407,7 +425,7 @@ async def test_l13_any_output_becomes_lines(create: Start) -> None:
     ]
 
 
-async def test_l12_a_flood_is_drained_and_bounded(create: Start) -> None:
+async def test_a_flood_is_drained_and_bounded(create: Start) -> None:  # L12
     engine = create(fake_plan("--chatty"))
     await engine.start()
     await until_ready(engine)
@@ -422,7 +440,7 @@ async def test_l12_a_flood_is_drained_and_bounded(create: Start) -> None:
                 break
 
 
-async def test_l12_the_last_words_without_a_newline_are_kept(create: Start) -> None:
+async def test_the_last_words_without_a_newline_are_kept(create: Start) -> None:  # L12
     engine = create(shell_plan("printf 'fatal: no memory' >&2; exit 1"))
     await engine.start()
     await engine.wait()
@@ -432,7 +450,7 @@ async def test_l12_the_last_words_without_a_newline_are_kept(create: Start) -> N
 # --- L15, L25, L27: intent, pids, stop commands -----------------------------------------------------------
 
 
-async def test_l15_our_own_signal_is_no_crash(create: Start) -> None:
+async def test_our_own_signal_is_no_crash(create: Start) -> None:  # L15
     engine = create(make_plan("sleep", "300", port=unused_port()))
     await engine.start()
     assert await engine.stop(grace=2.0) == ExitStatus(signal=signal.SIGTERM, wanted=True)
@@ -440,7 +458,7 @@ async def test_l15_our_own_signal_is_no_crash(create: Start) -> None:
     assert await engine.stop(grace=2.0) == await engine.wait()
 
 
-async def test_l25_an_engine_that_is_gone_gets_no_stop_command(create: Start, tmp_path: Path) -> None:
+async def test_an_engine_that_is_gone_gets_no_stop_command(create: Start, tmp_path: Path) -> None:  # L25
     ran = tmp_path / "ran"
     stop = stop_spec("sh", "-c", f"echo {{pid}} > {ran}")
     engine = create(make_plan("true", port=unused_port(), stop=stop))
@@ -450,7 +468,20 @@ async def test_l25_an_engine_that_is_gone_gets_no_stop_command(create: Start, tm
     assert not ran.exists()
 
 
-async def test_l25_the_pid_stays_ours_until_the_tree_is_gone(create: Start) -> None:
+async def test_what_outlives_an_engine_is_stopped_all_the_same(
+    create: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:  # C01
+    ran = tmp_path / "ran"
+    stop = stop_spec("sh", "-c", f"echo $$ >> {ran}; exit 1")
+    engine = create(make_plan("true", port=unused_port(), stop=stop))
+    await engine.start()
+    await engine.wait()
+    await engine.stop(grace=1.0)
+    assert len(ran.read_text().splitlines()) == 1
+    assert "stop command" not in caplog.text  # it may find nothing to stop
+
+
+async def test_the_pid_stays_ours_until_the_tree_is_gone(create: Start) -> None:  # L25
     engine = create(make_plan("true", port=unused_port()))
     await engine.start()
     status = await engine.wait()
@@ -461,7 +492,9 @@ async def test_l25_the_pid_stays_ours_until_the_tree_is_gone(create: Start) -> N
     assert not psutil.pid_exists(pid)
 
 
-async def test_l27_the_stop_command_gets_the_pid_and_the_environment(create: Start, tmp_path: Path) -> None:
+async def test_the_stop_command_gets_the_pid_and_the_environment(
+    create: Start, tmp_path: Path
+) -> None:  # L27
     said = tmp_path / "said"
     stop = stop_spec("sh", "-c", f"echo {{pid}} $A > {said}; kill -USR1 {{pid}}")
     engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop, env={"A": "b"}))
@@ -483,18 +516,18 @@ async def test_l27_the_stop_command_gets_the_pid_and_the_environment(create: Sta
         ("true", "\0"),
     ],
 )
-async def test_l27_a_failing_stop_command_stops_nothing_else_and_is_told(
+async def test_a_failing_stop_command_stops_nothing_else_and_is_told(
     argv: tuple[str, ...], create: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+) -> None:  # L27
     engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop_spec(*argv)))
     await engine.start()
     assert (await engine.stop(grace=2.0)).wanted
     assert "stop command" in caplog.text
 
 
-async def test_l27_a_stop_command_may_kill_the_engine(
+async def test_a_stop_command_may_kill_the_engine(
     create: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+) -> None:  # L27
     engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop_spec("kill", "-9", "{pid}")))
     await engine.start()
     status = await engine.stop(grace=2.0)
@@ -502,7 +535,9 @@ async def test_l27_a_stop_command_may_kill_the_engine(
     assert caplog.text == ""
 
 
-async def test_l27_a_hanging_stop_command_is_cut_with_its_tree(create: Start, driver: ProcessDriver) -> None:
+async def test_a_hanging_stop_command_is_cut_with_its_tree(
+    create: Start, driver: ProcessDriver
+) -> None:  # L27
     stop = stop_spec("sh", "-c", "sleep 600 & setsid sleep 600 & sleep 600")
     engine = create(make_plan("sleep", "300", port=unused_port(), stop=stop))
     await engine.start()
@@ -524,7 +559,7 @@ async def test_a_hurried_stop_does_not_wait_for_the_stop_command(create: Start) 
 # --- L17, L19: the environment, and what cannot be started ------------------------------------------------
 
 
-async def test_l19_an_engine_gets_nothing_by_default(tmp_path: Path) -> None:
+async def test_an_engine_gets_nothing_by_default(tmp_path: Path) -> None:  # L19
     environ = {
         "PATH": "/usr/bin:/bin",
         "HOME": "/h",
@@ -621,7 +656,7 @@ async def test_a_missing_working_dir_is_named(create: Start, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("env", [{"A=B": "x"}, {"A": "x\0y"}])
-async def test_l17_an_impossible_variable_is_a_spawn_error(env: dict[str, str], create: Start) -> None:
+async def test_an_impossible_variable_is_a_spawn_error(env: dict[str, str], create: Start) -> None:  # L17
     engine = create(make_plan("true", port=1, env=env))
     with pytest.raises(SpawnError, match="in its arguments or environment"):
         await engine.start()

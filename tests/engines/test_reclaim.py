@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from lemonpod.broker.ports import PortBroker
 from lemonpod.drivers import tree
 from lemonpod.drivers.process import ProcessDriver
 from lemonpod.drivers.state import EngineRecord
@@ -20,6 +22,9 @@ from tests.engines.conftest import SETTINGS, Start, shell_plan
 from tests.engines.manager import PLANS
 from tests.fake_engine import ROOT
 from tests.waiting import alive, carriers, until
+
+ENDED = ("launcher", "outlived")
+"""Plans whose own process has ended before their server is killed."""
 
 
 def killed_server(state: Path, how: str) -> tuple[str, int]:
@@ -37,11 +42,15 @@ def killed_server(state: Path, how: str) -> tuple[str, int]:
     return run, int(pid)
 
 
+def read(path: Path) -> str:
+    return path.read_text()
+
+
 def next_server(state: Path) -> ProcessDriver:
     return ProcessDriver(state, dict(os.environ), SETTINGS)
 
 
-@pytest.mark.parametrize("how", [how for how in PLANS if how != "launcher"])
+@pytest.mark.parametrize("how", [how for how in PLANS if how not in ENDED])
 async def test_the_next_server_ends_what_a_killed_one_left(how: str, tmp_path: Path) -> None:
     run, pid = killed_server(tmp_path / "state", how)
     assert alive(pid)
@@ -76,11 +85,22 @@ async def test_a_torn_record_is_made_up_for_by_the_marker(tmp_path: Path) -> Non
 async def test_the_stop_command_is_given_its_chance(tmp_path: Path) -> None:
     _, pid = killed_server(tmp_path / "state", "stop-command")
     await next_server(tmp_path / "state").reclaim()
-    with open(os.path.join(os.environ["HOME"], "stopped")) as said:  # noqa: ASYNC230
-        assert said.read() == f"{pid}\n"
+    assert read(Path(os.environ["HOME"], "stopped")) == f"{pid}\n"
 
 
-async def test_l25_a_recycled_pid_is_a_stranger(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leased", [False, True])
+async def test_what_outlived_its_process_is_stopped_too(tmp_path: Path, leased: bool) -> None:  # C01
+    """Unless another server has an engine on that port by now, of the same name then."""
+    state = tmp_path / "state"
+    run, _ = killed_server(state, "outlived")
+    port = json.loads(read(state / f"engines-{run}.json"))[0]["port"]
+    with PortBroker(port, port).lease_held(port) if leased else nullcontext():
+        assert list(await next_server(state).reclaim()) == []
+    assert ("stopped" in os.listdir(os.environ["HOME"])) is not leased
+    assert os.listdir(state) == []
+
+
+async def test_a_recycled_pid_is_a_stranger(tmp_path: Path) -> None:  # L25
     """The record's pid now belongs to a process that was created at another time."""
     stranger = await asyncio.create_subprocess_exec("sleep", "300", start_new_session=True)
     try:

@@ -133,7 +133,7 @@ def test_always_asks_the_registry_for_what_is_here(registry: Registry, pull: Pul
         pull(reference, PullPolicy.ALWAYS)
 
 
-def test_a_digest_that_is_not_there(registry: Registry, pull: Pull) -> None:
+def test_a_digest_that_is_not_there(registry: Registry, pull: Pull) -> None:  # C25
     put_random_image(registry, "wrong:1", megabytes=1)
     with pytest.raises(ImageNotFoundError) as raised:
         pull(f"{registry.address}/wrong@sha256:{'0' * 64}")
@@ -185,7 +185,7 @@ def test_why_a_pull_fails(  # C05
     assert runtime.image(reference) is None
 
 
-def test_a_short_name_that_podman_cannot_resolve(engine: ContainerEngine, pull: Pull) -> None:  # C05
+def test_a_short_name_that_podman_cannot_resolve(engine: ContainerEngine, pull: Pull) -> None:  # C05, C07
     if engine.runtime == "docker":
         pytest.skip("to docker a short name is one of docker.io, which no test reaches")
     with pytest.raises(PullError, match="short-name") as raised:
@@ -193,7 +193,9 @@ def test_a_short_name_that_podman_cannot_resolve(engine: ContainerEngine, pull: 
     assert "whole name" in (raised.value.hint or "")
 
 
-def test_a_short_name_that_is_here_is_not_pulled(engine: ContainerEngine, runtime: ContainerRuntime) -> None:
+def test_a_short_name_that_is_here_is_not_pulled(
+    engine: ContainerEngine, runtime: ContainerRuntime
+) -> None:  # C07
     """As the engine resolves it: podman has it in localhost."""
     name = TINY.removeprefix("localhost/") if engine.runtime == "podman" else TINY
     policy = PullPolicy.MISSING

@@ -1,5 +1,7 @@
 """Every call of the ContainerRuntime seam, on real engines."""
 
+# Long because the seam has many calls, and each is made on every engine.
+
 from __future__ import annotations
 
 import gc
@@ -21,6 +23,7 @@ from tests.lab.engine import ContainerEngine
 from tests.lab.images import TINY
 from tests.lab.registry import Registry
 from tests.lab.waiting import wait_until
+from tests.users import open_folder
 from tests.waiting import alive, unused_port
 
 
@@ -265,6 +268,32 @@ def test_an_image_is_for_a_platform(runtime: ContainerRuntime) -> None:
     assert image.platform == Platform(os="linux", arch=machine, variant=image.platform.variant)
     assert runtime.image(TINY, image.platform) == image
     assert runtime.image(TINY, Platform(os="linux", arch="s390x")) is None
+
+
+def test_a_kill_by_somebody_else_is_seen(engine: ContainerEngine, runtime: ContainerRuntime) -> None:  # C15
+    container = started(runtime, tiny(engine, "killed"))
+    assert info_of(runtime, container).running
+    engine.run_cli("kill", container)
+    wait_until(lambda: not info_of(runtime, container).running, "what somebody else did")
+    assert info_of(runtime, container).exit_code == 137
+
+
+def test_folders_of_odd_names_are_mounted(engine: ContainerEngine, runtime: ContainerRuntime) -> None:  # C13
+    with open_folder() as folder:
+        for name in ("my models", "a:b,c", "real"):
+            (folder / name).mkdir()
+            (folder / name / "m").write_text(f"in {name}\n")
+        (folder / "link").symlink_to("real")
+        where = {
+            "volumes": (
+                Volume(source=f"{folder}/my models/", target="/v/", options=("ro",)),
+                Volume(source=f"{folder}/link", target="/l"),
+            ),
+            "mounts": (Mount(kind="bind", source=f"{folder}/a:b,c", target="/c"),),
+        }
+        container = started(runtime, tiny(engine, "odd", "cat", "/v/m", "/l/m", "/c/m", **where))
+        ended(runtime, container)
+        assert log_of(runtime, container) == b"in my models\nin real\nin a:b,c\n"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def check(facts: HostFacts) -> None:
 
 @fuzz
 @given(broken_machines())
-def test_a_broken_machine(own: dict[str, Any]) -> None:
+def test_a_broken_machine(own: dict[str, Any]) -> None:  # G11
     tree = Recorder(document(own))
 
     facts = detect(tree)

@@ -92,7 +92,7 @@ def valid_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @fuzz
 @given(data=st.binary(max_size=200), suffix=st.sampled_from([".json", ".yaml"]))
-def test_any_bytes_are_read_or_refused(data: bytes, suffix: str) -> None:
+def test_any_bytes_are_read_or_refused(data: bytes, suffix: str) -> None:  # F03
     try:
         document = read_document(data, suffix=suffix)
     except ManifestError:

@@ -18,7 +18,7 @@ BITS = st.sampled_from(
 
 @given(st.lists(BITS, max_size=40).map(b"".join), CUTS)
 @settings(max_examples=1500, deadline=None)
-def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[int]) -> None:
+def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[int]) -> None:  # H27
     renamer = EventRenamer("new")
     sent = b"".join([renamer.feed(segment) for segment in split(data, cuts)])
 

@@ -33,7 +33,9 @@ MANIFEST = block_manifest(
 
 @given(a=HOSTILE, b=HOSTILE, name=HOSTILE, path=HOSTILE, home=HOSTILE)
 @settings(max_examples=400, deadline=None)
-def test_no_value_adds_an_argument_or_is_read_again(a: str, b: str, name: str, path: str, home: str) -> None:
+def test_no_value_adds_an_argument_or_is_read_again(
+    a: str, b: str, name: str, path: str, home: str
+) -> None:  # L29
     request = make_request(
         MANIFEST,
         options={"a": a, "b": b},

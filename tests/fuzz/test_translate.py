@@ -290,7 +290,7 @@ BITS = st.sampled_from(
 
 @given(st.lists(BITS, max_size=30).map(b"".join), st.lists(st.integers(1, 5), max_size=60))
 @settings(max_examples=500, deadline=None)
-def test_where_a_stream_is_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:
+def test_where_a_stream_is_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:  # H27
     reader, read, at = EventReader(), [], 0
     for size in sizes:
         read += reader.feed(data[at : at + size])

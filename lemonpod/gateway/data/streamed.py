@@ -7,11 +7,11 @@ from typing import Final
 from lemonpod.gateway.data.activity import Ending
 from lemonpod.gateway.data.heads import closing_lines, status_line
 from lemonpod.gateway.data.way import Turn, Way
+from lemonpod.gateway.headers import AS_IT_COMES
 
 CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
-# nginx and its kin would collect the tokens and hand them over in one lump.
-_EVENT_HEADERS: Final = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
+_EVENT_HEADERS: Final = "".join(f"{name}: {value}\r\n" for name, value in AS_IT_COMES.items()).encode()
 
 
 class Streamed(Way):

@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from lemonpod.broker.ports import PortBroker, PortLease, is_free
+from lemonpod.engine.settings import EngineSettings
 from lemonpod.errors import NoPortError
 from tests.waiting import unused_ports
 
@@ -31,7 +32,9 @@ def listener(first: int) -> Iterator[socket.socket]:
         yield server
 
 
-def test_l07_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(first: int, take: Take) -> None:
+def test_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(
+    first: int, take: Take
+) -> None:  # L07
     broker = PortBroker(first, first + 2)
     leases = [take(broker) for _ in range(3)]
     assert [lease.port for lease in leases] == [first, first + 1, first + 2]
@@ -41,7 +44,7 @@ def test_l07_a_range_of_three_serves_three_and_names_itself_when_it_is_spent(fir
     assert take(broker).port == first + 1
 
 
-def test_l07_every_path_gives_the_port_back(first: int) -> None:
+def test_every_path_gives_the_port_back(first: int) -> None:  # L07
     broker = PortBroker(first, first)
     for _ in range(200):
         with suppress(RuntimeError), broker.lease() as lease:
@@ -65,15 +68,27 @@ def test_releasing_twice_does_not_free_the_next_owner(first: int, take: Take) ->
     assert broker.leased == {new.port}
 
 
-def test_l05_a_port_that_somebody_listens_on_is_passed_over(
+def test_a_port_that_somebody_listens_on_is_passed_over(
     first: int, listener: socket.socket, take: Take
-) -> None:
+) -> None:  # L05
     assert take(PortBroker(first, first + 1)).port == first + 1
 
 
-def test_l05_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> None:
+def test_a_listener_on_the_wildcard_counts_too(first: int, take: Take) -> None:  # L05
     with socket.create_server(("0.0.0.0", first)):
         assert take(PortBroker(first, first + 1)).port == first + 1
+
+
+def test_a_port_that_a_connection_goes_out_from_is_passed_over(first: int, take: Take) -> None:  # L07
+    with socket.create_server(("127.0.0.1", first + 1)), socket.socket() as outgoing:
+        outgoing.bind(("127.0.0.1", first))
+        outgoing.connect(("127.0.0.1", first + 1))
+        assert take(PortBroker(first, first + 2)).port == first + 2
+
+
+def test_the_usual_range_is_below_that_of_outgoing_connections() -> None:  # L07
+    lowest_ephemeral = 32768  # of Linux, unless net.ipv4.ip_local_port_range says something else
+    assert EngineSettings().last_port < lowest_ephemeral
 
 
 @pytest.fixture
@@ -118,7 +133,7 @@ def test_a_handed_over_port_stays_closed_to_other_servers(first: int, take: Take
     assert take(PortBroker(first, first)).port == first
 
 
-def test_l07_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:
+def test_twenty_leases_at_once_are_twenty_ports(take: Take) -> None:  # L07
     first = unused_ports(20)
     broker = PortBroker(first, first + 19)
     assert len({take(broker).port for _ in range(20)}) == 20

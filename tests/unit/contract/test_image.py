@@ -43,7 +43,7 @@ SHA512 = "sha512:" + "0123456789abcdef" * 8
 )
 def test_a_reference_is_parsed_and_written_back(
     text: str, registry: str | None, repository: str, tag: str | None, digest: str | None
-) -> None:
+) -> None:  # C07, C09
     ref = parse_image(text)
 
     assert ref == ImageRef(registry=registry, repository=repository, tag=tag, digest=digest)

@@ -96,9 +96,9 @@ def test_a_chain_inherits_all_the_way_whatever_its_order() -> None:
         ),
     ],
 )
-def test_f11_a_recipe_without_a_base_is_dropped_with_the_reason(
+def test_a_recipe_without_a_base_is_dropped_with_the_reason(
     links: list[tuple[str, str | None]], dropped: dict[str, str]
-) -> None:
+) -> None:  # F11
     given = manifests(*links)
     resolved, problems = resolve_extends(given)
     assert {recipe: problem.message for recipe, problem in problems.items()} == dropped
@@ -106,7 +106,7 @@ def test_f11_a_recipe_without_a_base_is_dropped_with_the_reason(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_f11_a_chain_of_two_thousand_needs_no_stack(reverse: bool) -> None:
+def test_a_chain_of_two_thousand_needs_no_stack(reverse: bool) -> None:  # F11
     names = [f"r{number}" for number in range(2000)]
     links = list(zip(names, [None, *names], strict=False))
     given = manifests(*(reversed(links) if reverse else links))
@@ -115,7 +115,7 @@ def test_f11_a_chain_of_two_thousand_needs_no_stack(reverse: bool) -> None:
     assert not dropped
 
 
-def test_f11_a_cycle_of_two_thousand_is_told_in_few_words() -> None:
+def test_a_cycle_of_two_thousand_is_told_in_few_words() -> None:  # F11
     names = [f"r{number}" for number in range(2000)]
     resolved, dropped = resolve_extends(manifests(*zip(names, [names[-1], *names], strict=False)))
     assert not resolved

@@ -381,11 +381,11 @@ def test_a_manifest_is_an_object(document: object) -> None:
         make_document(platforms={"linux\n": {"cpu": {"command": "x", "args": []}}}),
     ],
 )
-def test_f01_no_pattern_is_fooled_by_a_last_newline(document: dict[str, Any]) -> None:
+def test_no_pattern_is_fooled_by_a_last_newline(document: dict[str, Any]) -> None:
     assert problems_of(document)
 
 
-def test_f05_the_blocks_of_other_systems_and_architectures_are_checked_here() -> None:
+def test_the_blocks_of_other_systems_and_architectures_are_checked_here() -> None:  # F05
     document = make_document(
         platforms={
             "linux": {"cpu": {"command": "x", "args": []}},

@@ -81,7 +81,7 @@ def test_a_built_in_name_is_refused_and_not_shadowed(machine: Machine, recipe: s
     assert machine.rejected(file).recipe == recipe
 
 
-def test_every_bad_file_is_told_and_none_stops_the_scan(machine: Machine) -> None:
+def test_every_bad_file_is_told_and_none_stops_the_scan(machine: Machine) -> None:  # F03
     good = machine.write(machine.config / "good.json")
     bad = {
         "empty.json": b"",
@@ -362,7 +362,7 @@ class TestExtends:
         assert machine.changes == Changes(added=(), changed=("base",), removed=())
         assert after.descriptors["child"].manifest is before.descriptors["child"].manifest
 
-    def test_f11_without_its_base_a_child_is_dropped_with_the_reason(self, machine: Machine) -> None:
+    def test_without_its_base_a_child_is_dropped_with_the_reason(self, machine: Machine) -> None:  # F11
         base = machine.write(machine.config / "base.json", "{}")
         child = machine.write(machine.config / "child.json", recipe="child", extends="base")
         machine.scan()

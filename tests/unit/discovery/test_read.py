@@ -33,7 +33,7 @@ def refusal(data: bytes | str, suffix: str = ".json") -> str:
     ],
 )
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])
-def test_f03_bytes_that_are_no_text_of_ours(data: bytes, reason: str, suffix: str) -> None:
+def test_bytes_that_are_no_text_of_ours(data: bytes, reason: str, suffix: str) -> None:  # F03
     assert reason in refusal(data, suffix)
 
 
@@ -65,7 +65,7 @@ def test_f03_bytes_that_are_no_text_of_ours(data: bytes, reason: str, suffix: st
         ('{"a": [{"b": 1, "b": 1}]}', "a[0].b: duplicate key 'b'"),
     ],
 )
-def test_f03_json_that_is_refused(text: str, reason: str) -> None:
+def test_json_that_is_refused(text: str, reason: str) -> None:  # F03
     assert reason in refusal(text)
 
 
@@ -113,7 +113,7 @@ def test_json_that_is_read(text: str, value: object) -> None:
         ("- " * 100_000, "nested deeper than 64 levels"),
     ],
 )
-def test_f03_yaml_that_is_refused(text: str, reason: str) -> None:
+def test_yaml_that_is_refused(text: str, reason: str) -> None:  # F03
     assert reason in refusal(text, ".yaml")
 
 

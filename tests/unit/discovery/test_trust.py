@@ -40,9 +40,9 @@ def test_a_file_of_ones_own_is_read(manifest: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666, 0o620, 0o777])
 @pytest.mark.parametrize("scope", [Scope.USER_CONFIG, Scope.USER_CACHE, None])
-def test_f09_a_file_that_others_may_write_is_refused_with_the_cure(
+def test_a_file_that_others_may_write_is_refused_with_the_cure(
     manifest: Path, mode: int, scope: Scope | None
-) -> None:
+) -> None:  # F09
     manifest.chmod(mode)
     refused = distrust(manifest, scope)
     assert refused.reason == "file is group or world writable (mode & 0022)"
@@ -59,7 +59,7 @@ def test_the_cure_can_be_pasted_whatever_the_name(tmp_path: Path) -> None:
     assert read_trusted(path, Scope.USER_CONFIG, ME).data == b"{}"
 
 
-def test_f09_a_link_is_refused_wherever_it_leads(manifest: Path) -> None:
+def test_a_link_is_refused_wherever_it_leads(manifest: Path) -> None:  # F09
     for target in (manifest, manifest.parent / "nowhere"):
         link = manifest.parent / "link.json"
         link.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def test_f09_a_link_is_refused_wherever_it_leads(manifest: Path) -> None:
         assert distrust(link).reason == "symlinked descriptor files are not permitted"
 
 
-def test_f09_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:  # F09
     fifo, folder, endpoint = tmp_path / "fifo.json", tmp_path / "folder.json", tmp_path / "s.json"
     os.mkfifo(fifo)
     folder.mkdir()
@@ -77,14 +77,14 @@ def test_f09_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path:
             assert distrust(path).reason == "not a regular file"
 
 
-def test_f09_somebody_elses_file_is_refused(manifest: Path) -> None:
+def test_somebody_elses_file_is_refused(manifest: Path) -> None:  # F09
     refused = distrust(manifest, euid=ME + 1)
     assert refused.reason == "descriptor owner UID does not match the current user"
     assert f"chown {ME + 1}" in str(refused)
 
 
 @as_root
-def test_f09_a_file_of_nobody_is_refused_for_root(manifest: Path) -> None:
+def test_a_file_of_nobody_is_refused_for_root(manifest: Path) -> None:  # F09
     os.chown(manifest, NOBODY, NOBODY)
     assert distrust(manifest).reason == "descriptor owner UID does not match the current user"
     assert distrust(manifest, Scope.SYSTEM).reason == "system descriptor is not owned by root (UID 0)"
@@ -128,7 +128,7 @@ def test_a_name_that_no_system_can_hold_is_a_refusal(tmp_path: Path) -> None:
         read_trusted(tmp_path / f"{'x' * 300}.json", Scope.USER_CONFIG, ME)
 
 
-def test_no_more_is_read_than_tells_that_it_is_too_much(manifest: Path) -> None:
+def test_no_more_is_read_than_tells_that_it_is_too_much(manifest: Path) -> None:  # F03
     with manifest.open("r+b") as file:
         file.truncate(50 << 20)
     assert len(read_trusted(manifest, Scope.USER_CONFIG, ME).data) == MAX_BYTES + 1
@@ -136,7 +136,9 @@ def test_no_more_is_read_than_tells_that_it_is_too_much(manifest: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_f09_a_directory_above_that_others_may_write_is_named(tmp_path: Path, mode: int, depth: int) -> None:
+def test_a_directory_above_that_others_may_write_is_named(
+    tmp_path: Path, mode: int, depth: int
+) -> None:  # F09
     directory = tmp_path / "a" / "b" / "c"
     directory.mkdir(parents=True)
     loose = [directory, *directory.parents][depth]
@@ -146,14 +148,14 @@ def test_f09_a_directory_above_that_others_may_write_is_named(tmp_path: Path, mo
     assert problem.hint == f"chmod go-w {loose}"
 
 
-def test_f09_a_sticky_directory_is_fine(tmp_path: Path) -> None:
+def test_a_sticky_directory_is_fine(tmp_path: Path) -> None:  # F09
     directory = tmp_path / "a"
     directory.mkdir()
     tmp_path.chmod(0o1777)
     assert directory_problems(directory, Scope.USER_CONFIG, ME) == ()
 
 
-def test_a_link_of_ones_own_is_followed_and_what_it_leads_through_is_checked(tmp_path: Path) -> None:
+def test_a_link_of_ones_own_is_followed_and_what_it_leads_through_is_checked(tmp_path: Path) -> None:  # F09
     real = tmp_path / "real" / "deeper"
     real.mkdir(parents=True)
     (tmp_path / "absolute").symlink_to(real)
@@ -167,7 +169,7 @@ def test_a_link_of_ones_own_is_followed_and_what_it_leads_through_is_checked(tmp
 
 
 @as_root
-def test_f09_a_link_of_somebody_else_is_refused_and_not_followed(tmp_path: Path) -> None:
+def test_a_link_of_somebody_else_is_refused_and_not_followed(tmp_path: Path) -> None:  # F09
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real")

@@ -183,6 +183,23 @@ def test_a_removal_in_progress_is_waited_for(server: Server, runtime: ApiRuntime
     assert len(server.asked) == 2
 
 
+def test_no_proxy_of_the_environment_is_asked(
+    server: Server, runtime: ApiRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:  # H35
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    gone = whole(b'{"message": "no such container"}', "404 Not Found")
+    server.answer = lambda _, client: client.sendall(gone)
+
+    assert runtime.inspect("x") is None
+    runtime.wait("x", Halt())
+
+    assert len(server.asked) > 1
+    assert all(
+        line.split()[1].startswith("/") for line in server.asked
+    )  # a proxy would be told the whole address
+
+
 def test_a_client_is_used_again(server: Server, runtime: ApiRuntime) -> None:
     server.answer = lambda _, client: client.sendall(whole(b"[]"))
     for _ in range(3):

@@ -28,7 +28,7 @@ def asked(world: World) -> list[str]:
     return [call for call in world.runtime.calls if call in ("image", "pull")]
 
 
-async def test_c25_an_image_that_is_here_is_asked_of_no_registry(world: World) -> None:
+async def test_an_image_that_is_here_is_asked_of_no_registry(world: World) -> None:  # C25
     await world.create().prepare(Reports())
     assert asked(world) == ["image"]
 

@@ -110,7 +110,7 @@ async def test_a_probe_that_gets_no_answer_asks_the_runtime_nothing(world: World
     assert world.runtime.calls == []
 
 
-async def test_l05_an_answer_on_a_port_that_the_container_does_not_publish(world: World) -> None:
+async def test_an_answer_on_a_port_that_the_container_does_not_publish(world: World) -> None:  # L05
     stranger = await world.started("serve", "PORT")
     plan = make_container_plan(port=stranger.plan.endpoint.port, published=False)
     engine = world.driver.create(plan)
@@ -119,7 +119,7 @@ async def test_l05_an_answer_on_a_port_that_the_container_does_not_publish(world
         await engine.probe()
 
 
-async def test_l05_an_answer_on_the_hosts_network_from_another_process(world: World) -> None:
+async def test_an_answer_on_the_hosts_network_from_another_process(world: World) -> None:  # L05
     """The listener is this test's process, and the container another's."""
     child = await asyncio.create_subprocess_exec("sleep", "60")
     host: dict[str, object] = {"published": False, "network_mode": Namespace("host")}
@@ -157,7 +157,7 @@ async def test_a_process_probe_is_content_with_a_container_that_lives(world: Wor
         await until_ready(with_crash)
 
 
-async def test_c23_the_last_words_are_there_before_the_end_is_told(world: World) -> None:
+async def test_the_last_words_are_there_before_the_end_is_told(world: World) -> None:  # C23
     engine = await world.started("say", "hello")
     container = world.runtime.only()
     world.runtime.say(container, b"half a li")
@@ -213,7 +213,7 @@ async def test_who_removes_a_running_container_has_it_killed_first(world: World)
     assert str(await engine.wait()) == "was removed by somebody else"
 
 
-async def test_c15_a_runtime_that_restarts_it_keeps_the_engine(world: World) -> None:
+async def test_a_runtime_that_restarts_it_keeps_the_engine(world: World) -> None:  # C15
     engine = await world.started(restart=Restart("always"))
     container = world.runtime.only()
     world.runtime.end(container, 1)
@@ -251,9 +251,9 @@ async def test_at_once_is_without_stop_command_and_stop_signal(world: World) -> 
 
 
 @pytest.mark.parametrize("argv", [("/no/such",), ("sleep", "600"), ("false",)])
-async def test_l27_a_stop_command_that_fails_stops_nobody_from_ending_it(
+async def test_a_stop_command_that_fails_stops_nobody_from_ending_it(
     world: World, argv: tuple[str, ...]
-) -> None:
+) -> None:  # L27
     stop = StopCommand(argv=tuple(parse_template(word) for word in argv))
     engine = await world.started(plan={"stop": stop})
     assert (await engine.stop(grace=1.0)).wanted
@@ -341,7 +341,7 @@ async def test_a_strangers_name_is_refused_and_said_whose_it_is(world: World) ->
     assert world.runtime.only() is stranger
 
 
-async def test_c03_only_the_very_name_is_taken(world: World) -> None:
+async def test_only_the_very_name_is_taken(world: World) -> None:  # C03
     spec = make_container_plan(port=1, name="n-80010").spec
     neighbour = world.runtime.put(spec.container, {}, "exited")  # type: ignore[union-attr]
     await world.started(name="n-8001", replace=True)
@@ -361,7 +361,7 @@ async def test_a_living_engine_of_ours_keeps_its_name(world: World) -> None:
         await world.create(name="n-8001").start()
 
 
-async def test_c01_our_own_dead_container_gives_its_name_away(world: World) -> None:
+async def test_our_own_dead_container_gives_its_name_away(world: World) -> None:  # C01
     """Its server was killed, and this one has not been told to reclaim."""
     await world.started(name="n-8001")
     old = world.runtime.only()
@@ -376,7 +376,7 @@ async def test_c01_our_own_dead_container_gives_its_name_away(world: World) -> N
         await one.wait()
 
 
-async def test_l07_the_port_of_an_engine_that_ended_is_free(world: World) -> None:
+async def test_the_port_of_an_engine_that_ended_is_free(world: World) -> None:  # L07
     for _ in range(20):
         engine = await world.started("serve", "PORT", "exit", "1")
         assert (await engine.wait()).code == 1

@@ -19,18 +19,18 @@ def split(*chunks: bytes, limit: int = 1000) -> list[bytes]:
     return lines
 
 
-def test_l13_lines_end_at_newlines_and_returns() -> None:
+def test_lines_end_at_newlines_and_returns() -> None:  # L13
     assert split(b"a\nb\r\nc\rd\n\n\re") == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_l13_a_long_line_is_cut_and_says_so() -> None:
+def test_a_long_line_is_cut_and_says_so() -> None:  # L13
     mark = " … [90 more bytes cut]".encode()
     assert split(b"x" * 100 + b"\nnext\n", limit=10) == [b"x" * 10 + mark, b"next"]
     assert split(b"x" * 55, b"x" * 45, b"\nnext", limit=10) == [b"x" * 10 + mark, b"next"]
     assert split(b"one\n" + b"x" * 100 + b"\ntwo\n", limit=10) == [b"one", b"x" * 10 + mark, b"two"]
 
 
-def test_l13_a_line_without_end_takes_no_more_memory() -> None:
+def test_a_line_without_end_takes_no_more_memory() -> None:  # L13
     lines: list[bytes] = []
     splitter = LineSplitter(lines.extend, max_line_bytes=10)
     for _ in range(1000):
@@ -41,18 +41,18 @@ def test_l13_a_line_without_end_takes_no_more_memory() -> None:
 
 
 @given(st.lists(st.binary(max_size=6) | st.sampled_from([b"\r", b"\n", b"\r\n", b"ab"])))
-def test_l13_lines_do_not_depend_on_how_the_stream_was_chunked(chunks: list[bytes]) -> None:
+def test_lines_do_not_depend_on_how_the_stream_was_chunked(chunks: list[bytes]) -> None:  # L13
     whole = b"".join(chunks)
     assert split(*chunks) == split(whole) == [line for line in re.split(rb"[\r\n]", whole) if line]
 
 
 @given(st.binary())
-def test_l13_anything_becomes_printable_text(raw: bytes) -> None:
+def test_anything_becomes_printable_text(raw: bytes) -> None:  # L13
     text = clean(raw)
     assert not set(text) & {chr(code) for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
 
 
-def test_l13_escapes_are_taken_out() -> None:
+def test_escapes_are_taken_out() -> None:  # L13
     assert clean(b"\x1b[1;31mred\x1b[0m \x1b]0;title\x07plain\x00\x1bM\tend") == "red plain\tend"
     assert clean(b"\xff caf\xc3\xa9") == "\ufffd café"
 
@@ -88,7 +88,7 @@ async def test_a_tail_and_what_follows() -> None:
     assert await collect(buffer, tail=100) == [(n, text) for n, text in enumerate("abcde")]
 
 
-async def test_l12_a_slow_reader_loses_the_oldest_lines_and_sees_the_gap() -> None:
+async def test_a_slow_reader_loses_the_oldest_lines_and_sees_the_gap() -> None:  # L12
     buffer = LogBuffer(max_lines=2)
     buffer.extend([b"0", b"1"])
     reader = buffer.read(follow=True)

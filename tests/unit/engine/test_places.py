@@ -138,7 +138,7 @@ async def test_the_limit_is_for_each_kind(world: World) -> None:
 
 
 @on(A, B, swap_turn=5.0)
-async def test_l23_a_busy_engine_is_waited_for(world: World) -> None:
+async def test_a_busy_engine_is_waited_for(world: World) -> None:  # L23
     long = world.begin(world.use("a", 60.0))
     await asyncio.sleep(10)
     other = world.begin(world.use("b"))
@@ -190,7 +190,7 @@ async def test_who_waits_for_a_closed_engine_gets_it_when_it_opens_again(world: 
 
 
 @on(A, B, swap_turn=10.0)
-async def test_l23_interleaved_requests_are_collated(world: World) -> None:
+async def test_interleaved_requests_are_collated(world: World) -> None:  # L23
     waits = []
 
     async def client(model: str) -> None:

@@ -57,13 +57,13 @@ async def test_a_load_ends_with_a_ready_engine(pool: Pool, driver: FakeDriver, f
     assert (status.failure, status.retry_after) == (None, None)
 
 
-async def test_l07_many_who_wait_share_one_start(pool: Pool, driver: FakeDriver, first: int) -> None:
+async def test_many_who_wait_share_one_start(pool: Pool, driver: FakeDriver, first: int) -> None:  # L07
     statuses = await asyncio.gather(*(pool.load("m") for _ in range(20)))
     assert len(driver.engines) == 1
     assert {status.plan.endpoint.port for status in statuses if status.plan} == {first}
 
 
-async def test_l07_twenty_models_have_twenty_ports(pool: Pool, driver: FakeDriver, first: int) -> None:
+async def test_twenty_models_have_twenty_ports(pool: Pool, driver: FakeDriver, first: int) -> None:  # L07
     await asyncio.gather(*(pool.load(f"m{n}") for n in range(20)))
     assert len({engine.plan.endpoint.port for engine in driver.engines}) == 20
     with pytest.raises(NoPortError, match=f"from {first} to {first + 19}: 20 leased"):
@@ -188,9 +188,9 @@ async def test_a_load_with_other_options_waits_for_the_start_under_way(
 # --- requests and unloads ---------------------------------------------------------------------------------
 
 
-async def test_l23_an_unload_waits_for_requests_and_new_ones_start_anew(
+async def test_an_unload_waits_for_requests_and_new_ones_start_anew(
     pool: Pool, driver: FakeDriver
-) -> None:
+) -> None:  # L23
     async with pool.lease("m") as lease:
         assert pool.statuses()[0].in_flight == 1
         unloading = asyncio.create_task(pool.unload("m"))
@@ -204,9 +204,9 @@ async def test_l23_an_unload_waits_for_requests_and_new_ones_start_anew(
     assert [engine.running for engine in driver.engines] == [False, True]
 
 
-async def test_l23_requests_and_unloads_in_a_tight_loop_never_meet_a_dead_engine(
+async def test_requests_and_unloads_in_a_tight_loop_never_meet_a_dead_engine(
     pool: Pool, driver: FakeDriver
-) -> None:
+) -> None:  # L23
     async def request(model: str) -> None:
         for _ in range(50):
             async with pool.lease(model) as lease:
@@ -228,7 +228,7 @@ async def test_l23_requests_and_unloads_in_a_tight_loop_never_meet_a_dead_engine
 
 async def test_requests_that_outlast_the_drain_timeout_are_cut(
     make_pool: MakePool, driver: FakeDriver
-) -> None:
+) -> None:  # L03
     pool = make_pool(drain_timeout=0.05)
     async with pool.lease("m") as lease:
         await pool.unload("m")
@@ -283,7 +283,7 @@ async def test_unload_all_ends_all_at_the_same_time(pool: Pool, driver: FakeDriv
     assert (driver.running, pool.statuses()) == ([], [])
 
 
-async def test_l03_a_stubborn_engine_holds_up_nobody_else(pool: Pool, driver: FakeDriver) -> None:
+async def test_a_stubborn_engine_holds_up_nobody_else(pool: Pool, driver: FakeDriver) -> None:  # L03
     driver.special["stubborn"] = FakeHabits(stubborn=True)
     await pool.load("stubborn")
     unloading = asyncio.create_task(pool.unload("stubborn"))
@@ -437,9 +437,9 @@ async def test_a_model_that_is_no_longer_registered_leaves_no_record(
     assert pool.statuses() == []
 
 
-async def test_l07_two_hundred_crashes_cost_no_port(
+async def test_two_hundred_crashes_cost_no_port(
     pool: Pool, driver: FakeDriver, ports: PortBroker, clock: Clock
-) -> None:
+) -> None:  # L07
     driver.habits.dies_at_start = 1
     for _ in range(200):
         with pytest.raises(EngineExitedError):
@@ -450,7 +450,7 @@ async def test_l07_two_hundred_crashes_cost_no_port(
     assert ports.leased == frozenset()
 
 
-async def test_l15_an_exit_that_we_wanted_is_no_crash(pool: Pool, driver: FakeDriver) -> None:
+async def test_an_exit_that_we_wanted_is_no_crash(pool: Pool, driver: FakeDriver) -> None:  # L15
     await pool.load("m")
     await pool.unload("m")
     assert (await driver.engines[0].wait()).wanted
@@ -538,9 +538,9 @@ async def test_a_follower_gets_what_comes_until_the_end(
 # --- shutdown ---------------------------------------------------------------------------------------------
 
 
-async def test_l21_a_shutdown_ends_starts_and_engines_within_its_time(
+async def test_a_shutdown_ends_starts_and_engines_within_its_time(
     make_pool: MakePool, driver: FakeDriver, ports: PortBroker
-) -> None:
+) -> None:  # L21
     pool = make_pool(shutdown_timeout=0.4, drain_timeout=60.0)
     driver.special["starting"] = FakeHabits(answers=False)
     driver.special["stubborn"] = FakeHabits(stubborn=True)
@@ -579,9 +579,9 @@ async def test_what_does_not_end_is_waited_for_once(
     await until(lambda: not pool.statuses())
 
 
-async def test_l21_the_end_of_the_event_loop_ends_engines_too(
+async def test_the_end_of_the_event_loop_ends_engines_too(
     planner: FakePlanner, ports: PortBroker, driver: FakeDriver
-) -> None:
+) -> None:  # L21
     from lemonpod.engine.settings import EngineSettings
 
     pool = Pool(planner, [driver], ports, EngineSettings())

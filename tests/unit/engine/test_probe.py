@@ -84,7 +84,7 @@ async def test_a_manifest_cannot_write_headers_into_the_request() -> None:
     assert b"\nX-Forged" not in requests[0]
 
 
-async def test_l09_a_silent_server_costs_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_costs_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:  # L09
     monkeypatch.setattr(probe_module, "ANSWER_TIMEOUT", 0.1)
     async with server(b"HTTP/1.1 ", keep_open=True) as (endpoint, _):
         told = await ask(endpoint, HealthProbe())

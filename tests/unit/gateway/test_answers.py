@@ -21,6 +21,8 @@ CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m"}'
 EVENTS = "text/event-stream"
 
+Act = Callable[[Connection], Awaitable[None]]
+
 
 def answers(*pieces: bytes) -> Script:
     """An engine that reads a request, writes the pieces and closes the connection."""
@@ -34,7 +36,7 @@ def answers(*pieces: bytes) -> Script:
     return script
 
 
-def then(first: bytes, act: Callable[[Connection], Awaitable[None]]) -> Script:
+def then(first: bytes, act: Act) -> Script:
     async def script(connection: Connection) -> None:
         await connection.request()
         await connection.send(first)
@@ -86,7 +88,7 @@ async def test_a_long_json_answer_passes_unread(start: Starter) -> None:
 @pytest.mark.parametrize(
     ("asked", "content_type"), [("gzip", "application/json"), ("", "application/json"), ("gzip", EVENTS)]
 )
-async def test_h01_compressed_bytes_stay_compressed(start: Starter, asked: str, content_type: str) -> None:
+async def test_compressed_bytes_stay_compressed(start: Starter, asked: str, content_type: str) -> None:  # H01
     packed = gzip.compress(b'{"ok":1}' * 50)
     world = await start(answers(ok(packed, content_type, "Content-Encoding: gzip")))
 
@@ -98,7 +100,7 @@ async def test_h01_compressed_bytes_stay_compressed(start: Starter, asked: str, 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_h13_a_redirect_is_the_clients_to_follow(start: Starter, status: int) -> None:
+async def test_a_redirect_is_the_clients_to_follow(start: Starter, status: int) -> None:  # H13
     async def secret(connection: Connection) -> None:
         request = await connection.request()
         if request.target == "/login":
@@ -119,7 +121,7 @@ async def test_h13_a_redirect_is_the_clients_to_follow(start: Starter, status: i
 
 
 @pytest.mark.parametrize("body", [b"1\n00:00:00,000 --> 00:00:02,000\nHello\n", b"", b"\xff\x00binary"])
-async def test_h25_text_and_binary_pass_with_their_type(start: Starter, body: bytes) -> None:
+async def test_text_and_binary_pass_with_their_type(start: Starter, body: bytes) -> None:  # H25
     world = await start(answers(ok(body, "text/plain; charset=utf-8")))
 
     reply = await world.post(CHAT, BODY)
@@ -128,7 +130,7 @@ async def test_h25_text_and_binary_pass_with_their_type(start: Starter, body: by
     assert reply.value("Content-Type") == "text/plain; charset=utf-8"
 
 
-async def test_h19_head_stays_head(start: Starter) -> None:
+async def test_head_stays_head(start: Starter) -> None:  # H19
     async def engine(connection: Connection) -> None:
         await connection.request()
         await connection.send(
@@ -147,9 +149,11 @@ async def test_h19_head_stays_head(start: Starter) -> None:
     assert (await client.reply()).json == {"status": "ok"}
 
 
+@pytest.mark.parametrize("length", ["", "Content-Length: 5\r\n"])
 @pytest.mark.parametrize("status", [204, 304])
-async def test_h19_answers_without_a_body_have_none(start: Starter, status: int) -> None:
-    world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n\r\n".encode()))
+async def test_answers_without_a_body_have_none(start: Starter, status: int, length: str) -> None:  # H19
+    """Nor is one waited for that a 304 only speaks of."""
+    world = await start(answers(f"HTTP/1.1 {status} X\r\nX-Tag: 1\r\n{length}\r\n".encode()))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY) + message("GET", "/live"))
 
@@ -160,7 +164,7 @@ async def test_h19_answers_without_a_body_have_none(start: Starter, status: int)
     assert (await client.reply()).json == {"status": "ok"}
 
 
-async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -> None:
+async def test_headers_of_the_engines_connection_end_there(start: Starter) -> None:  # H09
     headers = (
         "Connection: close, X-Hop",
         "X-Hop: 1",
@@ -179,7 +183,7 @@ async def test_h09_headers_of_the_engines_connection_end_there(start: Starter) -
     assert reply.values("X-Id") == ["1", "2"]
 
 
-async def test_h31_events_come_one_by_one_and_unbuffered(start: Starter) -> None:
+async def test_events_come_one_by_one_and_unbuffered(start: Starter) -> None:  # H31
     go_on = asyncio.Event()
 
     async def second(connection: Connection) -> None:
@@ -237,18 +241,27 @@ async def test_no_heartbeat_is_no_comment(start: Starter) -> None:
     assert (await world.post(CHAT, BODY)).body == b"data: a\n\ndata: [DONE]\n\n"
 
 
-async def test_h27_split_characters_and_broken_bytes_pass(start: Starter) -> None:
+async def test_split_characters_and_broken_bytes_pass(start: Starter) -> None:  # H27
     pieces = [b'data: {"c":"\xe6\x97', b'\xa5"}\n\n', b"data: \xff\n\n", b"data: [DONE]\n\n"]
     world = await start(answers(chunked(EVENTS, end=False), *map(as_chunk, pieces), b"0\r\n\r\n"))
 
     assert (await world.post(CHAT, BODY)).body == b"".join(pieces)
 
 
-async def test_h29_an_engines_own_error_line_passes(start: Starter) -> None:
-    stream = b'error: {"code":400,"message":"too long"}\n\ndata: [DONE]\n\n'
+@pytest.mark.parametrize(
+    "error", [b'error: {"code":400,"message":"too long"}\n\n', b'data: {"error":{"message":"too long"}}\n\n']
+)
+async def test_an_engines_own_error_passes_and_counts_as_one(
+    start: Starter, caplog: pytest.LogCaptureFixture, error: bytes
+) -> None:  # H29
+    stream = error + b"data: [DONE]\n\n"
     world = await start(answers(chunked(EVENTS, stream)))
 
-    assert (await world.post(CHAT, BODY)).body == stream
+    reply = await world.post(CHAT, BODY)
+
+    assert (reply.body, reply.complete) == (stream, True)
+    assert world.activities.tail(1)[0]["ending"] == "error"
+    assert "test-engine told of an error in its stream" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -314,7 +327,9 @@ async def test_silence_is_filled_between_events_only(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("first", [b"data: a\n", b"data: a\n\n", b'data: {"half'])
-async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter, first: bytes) -> None:
+async def test_a_stream_that_breaks_ends_with_one_error_event(
+    start: Starter, caplog: pytest.LogCaptureFixture, first: bytes
+) -> None:  # H05
     world = await start(then(chunked(EVENTS, first, end=False), reset))
 
     reply = await world.post(CHAT, BODY)
@@ -324,9 +339,12 @@ async def test_h05_a_stream_that_breaks_ends_with_one_error_event(start: Starter
     assert b"\n\n".join(before).startswith(first.rstrip(b"\n"))
     assert b"[DONE]" not in reply.body
     assert not reply.complete
+    assert world.activities.tail(1)[0]["ending"] == "engine_broke_off"
+    assert caplog.text.count("broke off") == 1
+    assert "Traceback" not in caplog.text
 
 
-async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:
+async def test_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starter) -> None:  # H05
     world = await start(answers(chunked(EVENTS, end=False) + b"20\r\ndata: a\n\n"))
 
     reply = await world.post(CHAT, BODY)
@@ -335,7 +353,7 @@ async def test_h05_a_stream_that_breaks_in_a_chunk_is_no_different(start: Starte
     assert b"[DONE]" not in reply.body
 
 
-async def test_h05_the_cause_of_death_is_told(start: Starter) -> None:
+async def test_the_cause_of_death_is_told(start: Starter) -> None:  # H05
     async def die(connection: Connection) -> None:
         await wait_until_read(connection)
         connection.die(ExitStatus(signal=9))
@@ -354,6 +372,7 @@ async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) ->
     assert (reply.body, reply.complete) == (b"data: a\n\ndata: [DONE]\n\n", True)
 
 
+@pytest.mark.parametrize("breaks", [reset, wait_until_read])
 @pytest.mark.parametrize(
     "sent",
     [
@@ -362,16 +381,22 @@ async def test_after_done_a_broken_connection_is_nobodys_loss(start: Starter) ->
         chunked("audio/mpeg", b"12345", end=False) + b"20\r\nabc",
     ],
 )
-async def test_h05_other_bodies_that_break_are_seen_to_break(start: Starter, sent: bytes) -> None:
-    world = await start(then(sent, reset))
+async def test_other_bodies_that_break_are_seen_to_break(
+    start: Starter, caplog: pytest.LogCaptureFixture, sent: bytes, breaks: Act
+) -> None:  # H05
+    """By a reset, and by the plain end of the connection."""
+    world = await start(then(sent, breaks))
 
     reply = await world.post(CHAT, BODY)
 
     assert reply.status == 200
     assert not reply.complete
+    assert world.activities.tail(1)[0]["ending"] == "engine_broke_off"
+    assert caplog.text.count("broke off") == 1
+    assert "Traceback" not in caplog.text
 
 
-async def test_h05_an_old_client_sees_it_too(start: Starter) -> None:
+async def test_an_old_client_sees_it_too(start: Starter) -> None:  # H05
     world = await start(then(chunked("audio/mpeg", b"12345", end=False), reset))
     client = await world.client()
     await client.send(b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: 13\r\n\r\n" + BODY)
@@ -405,9 +430,10 @@ async def test_a_slow_reader_slows_the_engine(start: Starter) -> None:
     assert sent < 100_000_000
 
 
-async def test_h05_a_json_answer_that_breaks_is_an_error_yet(start: Starter) -> None:
+@pytest.mark.parametrize("breaks", [reset, wait_until_read])
+async def test_a_json_answer_that_breaks_is_an_error_yet(start: Starter, breaks: Act) -> None:  # H05
     world = await start(
-        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", reset)
+        then(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", breaks)
     )
 
     reply = await world.post(CHAT, BODY)
@@ -455,7 +481,7 @@ async def test_an_answer_that_only_its_end_ends_is_cut_if_the_engine_died(
         b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:
+async def test_an_engine_that_breaks_off_before_its_answer(start: Starter, sent: bytes) -> None:  # H37
     world = await start(answers(sent))
 
     reply = await world.post(CHAT, BODY)
@@ -478,7 +504,7 @@ async def test_an_engine_that_dies_before_its_answer_tells_how(start: Starter) -
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 503])
-async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:
+async def test_an_engines_error_keeps_its_status_and_text(start: Starter, status: int) -> None:  # H47
     text = b"internal: CUDA OOM"
     head = f"HTTP/1.1 {status} X\r\nContent-Type: text/plain\r\nRetry-After: 7\r\n"
     world = await start(answers(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text))
@@ -492,7 +518,7 @@ async def test_h47_an_engines_error_keeps_its_status_and_text(start: Starter, st
     assert reply.value("Retry-After") == "7"
 
 
-async def test_h47_a_compressed_error_is_read_too(start: Starter) -> None:
+async def test_a_compressed_error_is_read_too(start: Starter) -> None:  # H47
     packed = gzip.compress(b'{"error":{"message":"no","type":"t"}}')
     sent = f"HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     world = await start(answers(sent.encode() + packed))
@@ -500,7 +526,7 @@ async def test_h47_a_compressed_error_is_read_too(start: Starter) -> None:
     assert (await world.post(CHAT, BODY, {"Accept-Encoding": "gzip"})).error["message"] == "no"
 
 
-async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
+async def test_an_endless_error_is_cut(start: Starter) -> None:  # H47
     async def endless(connection: Connection) -> None:
         await connection.request()
         await connection.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -513,7 +539,7 @@ async def test_h47_an_endless_error_is_cut(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 407])
-async def test_h37_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:
+async def test_an_engines_login_is_not_the_clients(start: Starter, status: int) -> None:  # H37
     said = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
     head = f"HTTP/1.1 {status} X\r\nWWW-Authenticate: Basic\r\nContent-Length: {len(said)}\r\n\r\n"
     world = await start(answers(head.encode() + said))
@@ -546,7 +572,7 @@ async def test_what_an_engine_cannot_do_is_not_asked_again(
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, begun: bool) -> None:
+async def test_an_unload_ends_what_is_under_way_with_its_reason(start: Starter, begun: bool) -> None:  # L03
     world = await start(then(chunked(EVENTS, b"data: a\n\n", end=False) if begun else b"", Connection.gone))
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))

@@ -205,7 +205,7 @@ async def test_one_model(start: Starter) -> None:
     }
 
 
-async def test_ids_round_trip(start: Starter) -> None:
+async def test_ids_round_trip(start: Starter) -> None:  # M15
     world = await start(answer, models={"org/x:Q4": MODEL, "é ?": MODEL})
 
     for item in (await world.get("/v1/models?show_all=1")).json["data"]:
@@ -309,7 +309,7 @@ async def test_options_of_a_load_that_failed_are_not_saved(start: Starter) -> No
         (b'{"model_name":"m","save_options":"yes"}', "'save_options' must be true or false"),
     ],
 )
-async def test_a_bad_load_is_refused(start: Starter, body: bytes, message: str) -> None:
+async def test_a_bad_load_is_refused(start: Starter, body: bytes, message: str) -> None:  # H21
     world = await start(answer)
 
     reply = await world.post("/v1/load", body)
@@ -443,7 +443,7 @@ async def test_following_logs_ends_with_the_engine_or_the_reader(start: Starter)
     reader, leaver = await world.client(), await world.client()
     for client in (reader, leaver):
         await client.send(message("GET", "/internal/logs?model=m&follow=1"))
-        await client.head()
+        assert (await client.head()).value("X-Accel-Buffering") == "no"  # H31
         assert b"one" in await client.chunk()
 
     leaver.abort()

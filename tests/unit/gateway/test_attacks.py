@@ -157,7 +157,7 @@ async def test_header_lines_without_an_end_are_not_kept(
 @pytest.mark.parametrize(("begun", "asked"), [(b"", 2), (b"H", 1), (b"HTTP/1.1 100 Continue\r\n\r\n", 1)])
 async def test_a_request_is_sent_again_only_if_nothing_of_an_answer_came(
     start: Starter, closes: Callable[[Connection], None], begun: bytes, asked: int
-) -> None:
+) -> None:  # H11
     """An engine may close a connection that was idle in the moment in which it is used again."""
 
     async def script(connection: Connection) -> None:
@@ -181,7 +181,7 @@ async def test_a_request_is_sent_again_only_if_nothing_of_an_answer_came(
 
 async def test_a_request_that_an_engine_worked_on_is_not_sent_again(
     start: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # H11
     monkeypatch.setattr("lemonpod.gateway.data.upstream._RACE", 0.05)
 
     async def script(connection: Connection) -> None:
@@ -252,7 +252,7 @@ async def test_an_upload_that_breaks_at_once_leaves_nothing_behind(start: Starte
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/load"])
 @pytest.mark.parametrize("split", [False, True])
-async def test_expect_with_chunks(start: Starter, path: str, split: bool) -> None:
+async def test_expect_with_chunks(start: Starter, path: str, split: bool) -> None:  # H07
     world = await start(keeps_on)
     client = await world.client()
     head = message("POST", path, {"Expect": "100-continue", "Transfer-Encoding": "chunked"})
@@ -282,7 +282,9 @@ async def test_a_body_where_none_belongs_is_read_past(start: Starter) -> None:
     assert {received.body for received in world.driver.received} == {b""}
 
 
-async def test_a_head_that_trickles_is_given_up(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_head_that_trickles_is_given_up(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:  # H41
     monkeypatch.setattr("lemonpod.gateway.runner._IDLE_TIMEOUT", 0.2)
     world = await start(keeps_on)
     client = await world.client()

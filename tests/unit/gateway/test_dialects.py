@@ -247,7 +247,7 @@ async def test_an_engine_that_refuses_keeps_its_words(start: Starter, tmp_path: 
 )
 async def test_a_transcription(
     start: Starter, tmp_path: Path, kind: str, answer: bytes, told_as: str
-) -> None:
+) -> None:  # H25
     world = await variant(
         start, tmp_path, "whispercpp", "whisper-server", ok(answer, kind), capabilities=["transcription"]
     )

@@ -47,7 +47,9 @@ def test_the_engines_own_details_are_kept() -> None:
         (500, "x" * 50_000, "x" * 2000, "backend_error"),
     ],
 )
-def test_h47_anything_else_is_wrapped_with_its_text(status: int, text: str, message: str, kind: str) -> None:
+def test_anything_else_is_wrapped_with_its_text(
+    status: int, text: str, message: str, kind: str
+) -> None:  # H47
     error = told(status, text)
 
     assert (error["message"], error["type"], error["status_code"]) == (message, kind, status)

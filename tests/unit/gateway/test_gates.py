@@ -57,7 +57,7 @@ async def test_get_on_a_post_route(start: Starter, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/live", "/v1/health", "/v1/models", "/v1/models/m", "/v1/stats", "/v1/system-info"]
 )
-async def test_head_is_get_without_its_body(start: Starter, path: str) -> None:
+async def test_head_is_get_without_its_body(start: Starter, path: str) -> None:  # H19
     world = await start(answer)
     client = await world.client()
     await client.send(message("HEAD", path) + message("GET", path))
@@ -79,7 +79,7 @@ async def test_head_before_anything_is_loaded_loads_nothing_by_chance(start: Sta
 # --- models -----------------------------------------------------------------------------------------------
 
 
-async def test_an_unknown_model(start: Starter) -> None:
+async def test_an_unknown_model(start: Starter) -> None:  # H37
     world = await start(answer)
 
     reply = await world.post(CHAT, {"model": "nope"})
@@ -92,7 +92,7 @@ async def test_an_unknown_model(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("name", ["m", "user.m", "m:latest", "user.m:latest", "USER.M"])
-async def test_every_name_of_a_model_is_one_engine(start: Starter, name: str) -> None:
+async def test_every_name_of_a_model_is_one_engine(start: Starter, name: str) -> None:  # M15
     world = await start(answer)
     await world.post(CHAT, {"model": "m"})
 
@@ -114,7 +114,7 @@ async def test_the_first_request_loads_and_all_share_the_load(start: Starter) ->
 
 
 @pytest.mark.parametrize("slash", ["/", "%2F", "%2f"])
-async def test_h39_a_slash_in_a_models_name(start: Starter, slash: str) -> None:
+async def test_a_slash_in_a_models_name(start: Starter, slash: str) -> None:  # H39
     name = "unsloth/gemma-3-270m-it-GGUF:Q4_K_M"
     world = await start(answer, models={name: MODEL})
 
@@ -134,12 +134,15 @@ async def test_an_undeclared_operation_loads_nothing(start: Starter) -> None:
     assert not world.driver.engines
 
 
-async def test_h37_rerank_on_a_chat_engine_that_runs(start: Starter) -> None:
+async def test_rerank_on_a_chat_engine_that_runs(start: Starter) -> None:  # H37
     world = await start(answer)
     await world.post(CHAT, {"model": "m"})
 
     for path in ("rerank", "reranking", "reranker"):
-        assert (await world.post(f"/v1/{path}", {"model": "m"})).error["type"] == "unsupported_operation"
+        reply = await world.post(f"/v1/{path}", {"model": "m"})
+        assert (reply.status, reply.error["type"]) == (400, "unsupported_operation")
+        assert reply.values("Content-Type") == ["application/json; charset=utf-8"]
+    assert [received.target for received in world.driver.received] == [CHAT]
 
 
 async def test_chat_with_an_embedding_model(start: Starter) -> None:

@@ -225,7 +225,7 @@ async def test_what_is_no_offer(
 
 
 @pytest.mark.parametrize("status", [200, 302, 404, 429, 500])
-async def test_an_engine_that_refuses(serve: StartSocket, status: int) -> None:
+async def test_an_engine_that_refuses(serve: StartSocket, status: int) -> None:  # H13, H45
     async def script(connection: Connection) -> None:
         await connection.request()
         await connection.send(b"HTTP/1.1 %d No\r\nContent-Length: 4\r\n\r\nnope" % status)

@@ -20,7 +20,7 @@ async def silent(connection: Connection) -> None:
     await connection.gone()
 
 
-async def test_h02_before_the_first_byte(start: Starter) -> None:
+async def test_before_the_first_byte(start: Starter) -> None:  # H02
     world = await start(silent)
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))
@@ -32,7 +32,7 @@ async def test_h02_before_the_first_byte(start: Starter) -> None:
     await world.until(lambda: not world.pool.statuses()[0].in_flight)
 
 
-async def test_h03_in_the_middle_while_the_engine_is_silent(start: Starter) -> None:
+async def test_in_the_middle_while_the_engine_is_silent(start: Starter) -> None:  # H03
     async def one_chunk(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked("text/plain", b"a", end=False))
@@ -49,7 +49,7 @@ async def test_h03_in_the_middle_while_the_engine_is_silent(start: Starter) -> N
     await world.until(lambda: world.driver.hung_up == 1)
 
 
-async def test_h03_by_a_polite_end_of_the_connection(start: Starter) -> None:
+async def test_by_a_polite_end_of_the_connection(start: Starter) -> None:  # H03
     world = await start(silent)
     client = await world.client()
     await client.send(message("POST", CHAT, {}, BODY))
@@ -60,7 +60,7 @@ async def test_h03_by_a_polite_end_of_the_connection(start: Starter) -> None:
     await world.until(lambda: world.driver.hung_up == 1)
 
 
-async def test_h03_without_reading_while_the_engine_floods(start: Starter) -> None:
+async def test_without_reading_while_the_engine_floods(start: Starter) -> None:  # H03
     async def flood(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked(EVENTS, end=False))
@@ -152,7 +152,7 @@ async def test_while_its_body_is_still_coming(start: Starter) -> None:
     assert not world.driver.engines
 
 
-async def test_h41_many_silent_streams_leave_room_for_the_rest(start: Starter) -> None:
+async def test_many_silent_streams_leave_room_for_the_rest(start: Starter) -> None:  # H41
     async def opens(connection: Connection) -> None:
         await connection.request()
         await connection.send(chunked(EVENTS, b"data: a\n\n", end=False))

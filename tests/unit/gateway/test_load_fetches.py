@@ -236,9 +236,9 @@ async def test_an_engine_that_has_its_own_models_is_fetched_nothing(start: Start
     assert not site.asked
 
 
-async def test_m13_a_model_in_a_read_only_cache_is_loaded_and_an_absent_one_is_told_of(
+async def test_a_model_in_a_read_only_cache_is_loaded_and_an_absent_one_is_told_of(
     world: World, site: HubSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # M13
     assert (await world.post("/v1/load", {"model_name": "two"})).status == 200
     await world.post("/v1/unload", {})
     monkeypatch.setattr(sys, "executable", python_bound_by_modes(tmp_path))

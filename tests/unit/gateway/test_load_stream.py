@@ -59,6 +59,7 @@ async def test_a_load_is_told_of_until_it_is_complete(start: Starter, driver: Fa
     reply = await asking
     assert reply.status == 200
     assert reply.value("content-type") == "text/event-stream"
+    assert reply.value("X-Accel-Buffering") == "no"  # H31
     told = events(reply.body)
     assert told[0] == (
         "progress",

@@ -184,7 +184,7 @@ async def test_a_model_that_others_wait_for_is_not_unloaded(start: Starter) -> N
     assert (await loading).status == 200
 
 
-async def test_a_compressed_body(start: Starter) -> None:
+async def test_a_compressed_body(start: Starter) -> None:  # H23
     world = await start(answer)
     body = gzip.compress(json.dumps(ANTHROPIC).encode())
 

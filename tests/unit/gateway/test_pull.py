@@ -64,6 +64,7 @@ async def test_the_progress_is_told_as_events(world: World, site: HubSite) -> No
     site.gate.set()
     reply = await asking
     assert (reply.status, reply.value("content-type")) == (200, "text/event-stream")
+    assert reply.value("X-Accel-Buffering") == "no"  # H31
     told = events(reply.body)
     assert {name for name, _ in told[:-1]} == {"progress"}
     progress = told[-2][1]

@@ -30,7 +30,7 @@ async def test_frames_of_any_size_pass(serve: StartSocket, size: int) -> None:
     assert await client.recv() == data
 
 
-async def test_compressed_frames_pass_as_they_are(serve: StartSocket) -> None:
+async def test_compressed_frames_pass_as_they_are(serve: StartSocket) -> None:  # H45
     async def script(connection: Connection) -> None:
         socket = await EngineSocket.accept(connection, deflates=True)
         while frame := await socket.frame():
@@ -123,7 +123,9 @@ async def test_the_engines_close_comes_to_the_client(serve: StartSocket, code: i
 
 
 @pytest.mark.parametrize(("code", "reason"), [(4001, "x"), (1000, "")])
-async def test_the_clients_close_comes_to_the_engine(serve: StartSocket, code: int, reason: str) -> None:
+async def test_the_clients_close_comes_to_the_engine(
+    serve: StartSocket, code: int, reason: str
+) -> None:  # H45
     got: list[tuple[int, str]] = []
 
     async def script(connection: Connection) -> None:
@@ -139,7 +141,7 @@ async def test_the_clients_close_comes_to_the_engine(serve: StartSocket, code: i
 
 
 @pytest.mark.parametrize("abrupt", [True, False])
-async def test_a_client_that_leaves_without_a_word(serve: StartSocket, abrupt: bool) -> None:
+async def test_a_client_that_leaves_without_a_word(serve: StartSocket, abrupt: bool) -> None:  # H45
     async def script(connection: Connection) -> None:
         socket = await EngineSocket.accept(connection)
         await socket.send(b"x")
@@ -157,7 +159,7 @@ async def test_a_client_that_leaves_without_a_word(serve: StartSocket, abrupt: b
 
 
 @pytest.mark.parametrize("abrupt", [True, False])
-async def test_an_engine_that_leaves_without_a_word(serve: StartSocket, abrupt: bool) -> None:
+async def test_an_engine_that_leaves_without_a_word(serve: StartSocket, abrupt: bool) -> None:  # H45
     async def script(connection: Connection) -> None:
         await EngineSocket.accept(connection)
         await asyncio.sleep(0.01)

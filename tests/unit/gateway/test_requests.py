@@ -36,7 +36,7 @@ async def test_the_body_arrives_byte_for_byte_but_for_the_models_id(start: Start
     assert world.driver.received[0].body == body.replace(b'"m:latest"', b'"user.m"')
 
 
-async def test_h17_the_query_stays_as_it_is(start: Starter) -> None:
+async def test_the_query_stays_as_it_is(start: Starter) -> None:  # H17
     world = await start(answer)
     query = "api-version=2024-10-21&x=a%2Bb&x=c+d&empty=&&y&%7e~|{}[]^'\"<>"
 
@@ -72,21 +72,43 @@ async def test_a_query_with_raw_bytes_is_refused(start: Starter) -> None:
         "/v1/slots;x",
     ],
 )
-async def test_h15_a_path_is_what_it_says_or_nothing(start: Starter, target: str) -> None:
+async def test_a_path_is_what_it_says_or_nothing(start: Starter, target: str) -> None:  # H15
     world = await start(answer, capabilities=["chat_completion", "slots"])
 
     assert (await world.get(target)).status == 404
     assert not world.driver.received
 
 
-async def test_h15_an_escaped_letter_is_that_letter_for_the_gate_too(start: Starter) -> None:
+async def test_an_escaped_letter_is_that_letter_for_the_gate_too(start: Starter) -> None:  # H15
     world = await start(answer)
 
     assert (await world.get("/v1/%73lots?model=m")).error["type"] == "unsupported_operation"
     assert not world.driver.received
 
 
-async def test_h07_expect_is_answered_here_and_not_passed_on(start: Starter) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/%2e%2e/internal/shutdown",
+        "/v1/models/../../internal/shutdown",
+        "/live/..%2finternal/shutdown",
+        "/./internal/shutdown",
+        "/%69nternal/shutdown",
+        "/internal%2fshutdown",
+        "//internal/shutdown",
+    ],
+)
+@pytest.mark.parametrize("key", ["", "Bearer k"])
+async def test_no_way_round_leads_past_the_admins_key(start: Starter, target: str, key: str) -> None:  # H15
+    world = await start(answer, settings=GatewaySettings(api_key="k", admin_api_key="admin"))
+
+    reply = await world.request("POST", target, {"Authorization": key})
+
+    assert reply.status in {401, 404, 405}
+    assert not world.shut_down.is_set()
+
+
+async def test_expect_is_answered_here_and_not_passed_on(start: Starter) -> None:  # H07
     world = await start(answer)
     client = await world.client()
     await client.send(message("POST", CHAT, {"Expect": "100-continue", "Content-Length": str(len(BODY))}))
@@ -100,7 +122,7 @@ async def test_h07_expect_is_answered_here_and_not_passed_on(start: Starter) -> 
     assert world.driver.received[0].value("Expect") is None
 
 
-async def test_h09_hop_by_hop_headers_and_secrets_stay_here(start: Starter) -> None:
+async def test_hop_by_hop_headers_and_secrets_stay_here(start: Starter) -> None:  # H09
     world = await start(answer)
     sent = {
         "Connection": "close, X-Secret",
@@ -131,7 +153,9 @@ async def test_a_header_that_is_not_utf8_does_no_harm(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("sent", [None, "gzip, br;q=0.5"])
-async def test_h01_the_engine_is_asked_for_what_the_client_accepts(start: Starter, sent: str | None) -> None:
+async def test_the_engine_is_asked_for_what_the_client_accepts(
+    start: Starter, sent: str | None
+) -> None:  # H01
     world = await start(answer)
 
     await world.post(CHAT, BODY, {"Accept-Encoding": sent} if sent else None)
@@ -165,7 +189,7 @@ async def test_a_json_body_is_called_json(start: Starter, sent: str, seen: str) 
         ("identity", BODY),
     ],
 )
-async def test_h23_a_compressed_body_arrives_inflated(start: Starter, coding: str, packed: bytes) -> None:
+async def test_a_compressed_body_arrives_inflated(start: Starter, coding: str, packed: bytes) -> None:  # H23
     world = await start(answer)
 
     assert (await world.post(CHAT, packed, {"Content-Encoding": coding})).status == 200
@@ -176,7 +200,7 @@ async def test_h23_a_compressed_body_arrives_inflated(start: Starter, coding: st
     assert received.values("Content-Length") == [str(len(BODY))]
 
 
-async def test_h23_a_bomb_is_measured_inflated(start: Starter) -> None:
+async def test_a_bomb_is_measured_inflated(start: Starter) -> None:  # H23
     world = await start(answer, settings=GatewaySettings(max_body=10_000))
     bomb = gzip.compress(b'{"model":"m","x":"' + b"0" * 50_000_000 + b'"}')
 
@@ -200,9 +224,9 @@ async def test_h23_a_bomb_is_measured_inflated(start: Starter) -> None:
         ("gzip, gzip", gzip.compress(gzip.compress(BODY))),
     ],
 )
-async def test_h23_a_body_that_cannot_be_inflated_is_refused(
+async def test_a_body_that_cannot_be_inflated_is_refused(
     start: Starter, caplog: pytest.LogCaptureFixture, coding: str, body: bytes
-) -> None:
+) -> None:  # H23
     world = await start(answer)
 
     reply = await world.post(CHAT, body, {"Content-Encoding": coding})
@@ -231,7 +255,9 @@ async def test_h23_a_body_that_cannot_be_inflated_is_refused(
         b"model=m",
     ],
 )
-async def test_h21_a_body_that_engines_might_read_differently_is_refused(start: Starter, body: bytes) -> None:
+async def test_a_body_that_engines_might_read_differently_is_refused(
+    start: Starter, body: bytes
+) -> None:  # H21
     world = await start(answer)
 
     reply = await world.post(CHAT, body, {"Content-Length": str(len(body))})
@@ -241,7 +267,49 @@ async def test_h21_a_body_that_engines_might_read_differently_is_refused(start: 
     assert not world.driver.received
 
 
-async def test_h43_chunks_extensions_and_trailers_become_one_length(start: Starter) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/load", "/v1/unload", "/v1/pull", "/v1/delete", "/v1/params"),
+        *("/v1/models/m/options", "/internal/aliases", "/internal/pin"),
+        *(
+            "/api/chat",
+            "/api/generate",
+            "/api/embed",
+            "/api/show",
+            "/v1/messages",
+            "/v1/messages/count_tokens",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "member",
+    [
+        b'"model":"m"',
+        b'"x":NaN',
+        b'"x":1e999',
+        b'"x":"\\ud800"',
+        b'"x":"caf\xe9"',
+        b'"x":' + b"9" * 5000,
+        b'"x":' + b"[" * 100_000,
+    ],
+    ids=["twice", "nan", "endless", "half", "latin-1", "digits", "deep"],
+)
+async def test_what_is_understood_here_is_refused_too(
+    start: Starter, caplog: pytest.LogCaptureFixture, path: str, member: bytes
+) -> None:  # H21
+    """By the routes that no engine answers, or only in other words."""
+    world = await start(answer, capabilities=["chat_completion", "embeddings"])
+
+    reply = await world.post(path, b'{"model":"m",' + member + b"}")
+
+    assert reply.status == 400
+    assert b"Invalid JSON in request body" in reply.body
+    assert "Traceback" not in caplog.text
+    assert not world.driver.engines
+
+
+async def test_chunks_extensions_and_trailers_become_one_length(start: Starter) -> None:  # H43
     world = await start(answer)
     head = message("POST", CHAT, {"Transfer-Encoding": "chunked", "Trailer": "X"})
 
@@ -270,7 +338,7 @@ async def test_h43_chunks_extensions_and_trailers_become_one_length(start: Start
         b"Content-Length : 2\r\n",
     ],
 )
-async def test_h43_two_ways_to_read_a_length_are_one_too_many(start: Starter, headers: bytes) -> None:
+async def test_two_ways_to_read_a_length_are_one_too_many(start: Starter, headers: bytes) -> None:  # H43
     world = await start(answer)
 
     reply = await world.raw(
@@ -281,7 +349,7 @@ async def test_h43_two_ways_to_read_a_length_are_one_too_many(start: Starter, he
     assert not world.driver.received
 
 
-async def test_h43_a_body_that_stops_coming_is_given_up(start: Starter) -> None:
+async def test_a_body_that_stops_coming_is_given_up(start: Starter) -> None:  # H43
     world = await start(answer, settings=GatewaySettings(body_timeout=0.05))
 
     reply = await world.raw(message("POST", CHAT, {"Content-Length": "20"}, b"{}"))
@@ -291,7 +359,7 @@ async def test_h43_a_body_that_stops_coming_is_given_up(start: Starter) -> None:
     assert not world.driver.received
 
 
-async def test_h43_an_absolute_target_is_its_path(start: Starter) -> None:
+async def test_an_absolute_target_is_its_path(start: Starter) -> None:  # H43
     world = await start(answer)
 
     assert (await world.post(f"http://elsewhere.example{CHAT}?a=1", BODY)).status == 200
@@ -299,7 +367,7 @@ async def test_h43_an_absolute_target_is_its_path(start: Starter) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_h43_a_body_over_the_limit_is_refused_with_the_limit(start: Starter, chunked: bool) -> None:
+async def test_a_body_over_the_limit_is_refused_with_the_limit(start: Starter, chunked: bool) -> None:  # H43
     world = await start(answer, settings=GatewaySettings(max_body=100))
     headers = {"Transfer-Encoding": "chunked"} if chunked else {}
     body = as_chunk(b"x" * 101) if chunked else b"x" * 101
@@ -319,7 +387,7 @@ async def test_a_big_body_passes_whole(start: Starter) -> None:
     assert world.driver.received[0].body == body.replace(b'"m"', b'"user.m"')
 
 
-async def test_h11_a_connection_that_ends_when_it_is_used_again_costs_nothing(start: Starter) -> None:
+async def test_a_connection_that_ends_when_it_is_used_again_costs_nothing(start: Starter) -> None:  # H11
     async def resets_when_reused(connection: Connection) -> None:
         await connection.request()
         await connection.send(ok(b"{}"))
@@ -331,7 +399,7 @@ async def test_h11_a_connection_that_ends_when_it_is_used_again_costs_nothing(st
     assert [(await world.post(CHAT, BODY)).status for _ in range(3)] == [200, 200, 200]
 
 
-async def test_h33_one_clients_cookie_is_not_anothers(start: Starter) -> None:
+async def test_one_clients_cookie_is_not_anothers(start: Starter) -> None:  # H33
     async def sets_a_cookie(connection: Connection) -> None:
         await connection.request()
         await connection.send(ok(b"{}", "application/json", "Set-Cookie: sid=alice; Path=/"))
@@ -345,9 +413,9 @@ async def test_h33_one_clients_cookie_is_not_anothers(start: Starter) -> None:
     assert world.driver.received[1].value("Cookie") is None
 
 
-async def test_h35_a_proxy_in_the_environment_is_not_asked(
+async def test_a_proxy_in_the_environment_is_not_asked(
     start: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # H35
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert os.environ["HTTP_PROXY"]

@@ -85,9 +85,9 @@ async def test_a_request_that_is_no_http_leaves_no_text_in_the_log(
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /live HTTP/1.1\r\nHost: a\r\nX-Slow: "])
-async def test_h41_a_connection_that_says_nothing_is_closed(
+async def test_a_connection_that_says_nothing_is_closed(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+) -> None:  # H41
     monkeypatch.setattr("lemonpod.gateway.runner._IDLE_TIMEOUT", 0.05)
     async with running(web.Application(), "127.0.0.1", 0) as (_, port):
         client = await Client.connect(port)

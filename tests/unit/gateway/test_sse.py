@@ -72,7 +72,7 @@ def test_done_is_a_line_of_its_own(data: bytes, done: bool) -> None:
         (b'data: {"a":{"error":{}}}\n\n', False),
     ],
 )
-def test_h29_an_error_inside_the_stream_is_noticed(data: bytes, failed: bool) -> None:
+def test_an_error_inside_the_stream_is_noticed(data: bytes, failed: bool) -> None:
     assert fed(data).failed is failed
 
 

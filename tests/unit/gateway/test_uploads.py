@@ -31,13 +31,14 @@ async def answer(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1000, 3 << 20])
-async def test_every_byte_arrives_in_order(start: Starter, size: int) -> None:
+async def test_every_byte_arrives_in_order(start: Starter, size: int) -> None:  # H25
     world = await start(answer, capabilities=["transcription"])
     data = body(file=os.urandom(size))
 
     reply = await world.post(PATH, data, {"Content-Type": TYPE})
 
     assert reply.body == b"1\n00:00 --> 00:01\nHi\n"
+    assert reply.values("Content-Type") == ["text/plain"]
     received = world.driver.received[0]
     assert received.body == data
     assert received.values("Content-Type") == [TYPE]
@@ -81,7 +82,7 @@ async def test_a_stopped_upload_is_not(start: Starter) -> None:
     assert not world.driver.engines
 
 
-async def test_a_compressed_upload_arrives_inflated(start: Starter) -> None:
+async def test_a_compressed_upload_arrives_inflated(start: Starter) -> None:  # H23
     world = await start(answer, capabilities=["transcription"])
 
     packed = gzip.compress(body())

@@ -75,6 +75,17 @@ def test_a_processors_own_gpu_is_all_there_is() -> None:  # G03
     assert gpu.memory_bytes == (gpu.vram_bytes or 0) + (gpu.gtt_bytes or 0) > 1 << 33
 
 
+@pytest.mark.parametrize("name", [None, "Device 1586", "AMD Radeon RX 7900 XTX"])
+def test_a_name_says_nothing_of_what_it_is(name: str | None) -> None:  # G15
+    own = machine("strix-halo-gfx1151")
+    if name is not None:
+        own["files"]["/sys/devices/pci0000:00/0000:00:08.1/0000:c6:00.0/product_name"] = f"{name}\n"
+
+    gpu = only(facts_of(own))
+
+    assert (gpu.name, gpu.arch, gpu.memory_kind) == (name, "gfx1151", MemoryKind.UNIFIED)
+
+
 def test_rocm_counts_nodes_by_number() -> None:
     own = machine("two-kinds-node-order")
 

@@ -111,7 +111,7 @@ def test_halves_of_two_files_within_one_command(site: Site, cache: Path) -> None
     assert [asked for _, asked, _ in site.asked] == [None, "bytes=30-", None]
 
 
-def test_what_is_refused_leaves_the_old_one_alone(site: Site, cache: Path, folder: Path) -> None:
+def test_what_is_refused_leaves_the_old_one_alone(site: Site, cache: Path, folder: Path) -> None:  # F15
     source = site.add("/a.tar.gz", tar_of({"server": SCRIPT}))
     old = run(parsed(source, None), cache)
     before = sorted(folder.rglob("*"))
@@ -293,7 +293,7 @@ def test_a_folder_that_cannot_be_written(site: Site, cache: Path) -> None:
 
 @pytest.mark.parametrize("one", ["SHA256:", "sha256:", ""])
 @pytest.mark.parametrize("other", ["sha256:", ""])
-def test_digests_in_any_notation(one: str, other: str) -> None:
+def test_digests_in_any_notation(one: str, other: str) -> None:  # F15
     assert same_digest(one + "AB" * 32, other + "ab" * 32)
     assert not same_digest(one + "ab" * 32, other + "ac" * 32)
 

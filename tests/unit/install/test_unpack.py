@@ -79,14 +79,14 @@ def test_streams_that_follow_each_other(tmp_path: Path, packed: str) -> None:
     assert (tmp_path / "root/server").read_bytes() == SCRIPT * 10000
 
 
-def test_a_wrapper_folder_and_a_file_without_modes(tmp_path: Path) -> None:
+def test_a_wrapper_folder_and_a_file_without_modes(tmp_path: Path) -> None:  # F15
     content = tar([member("llama-b1", type=tarfile.DIRTYPE), member("llama-b1/server", SCRIPT, mode=0o644)])
 
     assert run(tmp_path, content, "a.tar.gz") == {"server": "llama-b1/server"}
     assert stat.S_IMODE((tmp_path / "root/llama-b1/server").stat().st_mode) == 0o755
 
 
-def test_a_zip_without_modes(tmp_path: Path) -> None:
+def test_a_zip_without_modes(tmp_path: Path) -> None:  # F15
     assert run(tmp_path, zip_of([("x/", b"", 0), ("x/server", SCRIPT, 0)]), "a.zip") == {"server": "x/server"}
     assert os.access(tmp_path / "root/x/server", os.X_OK)
 
@@ -172,7 +172,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("packed", ["gz", "xz"])
-def test_hostile_tars_are_refused(tmp_path: Path, name: str, packed: str) -> None:
+def test_hostile_tars_are_refused(tmp_path: Path, name: str, packed: str) -> None:  # F15
     before = outside(tmp_path)
     with pytest.raises(ArchiveError, match="failed to extract a: it ") as refused:
         run(tmp_path, tar([member("server", SCRIPT), *HOSTILE[name]], packed), "a")
@@ -196,7 +196,7 @@ ZIPS = {
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", ZIPS)
-def test_hostile_zips_are_refused(tmp_path: Path, name: str) -> None:
+def test_hostile_zips_are_refused(tmp_path: Path, name: str) -> None:  # F15
     before = outside(tmp_path)
     with pytest.raises(ArchiveError, match=r"failed to extract a\.zip: it "):
         run(tmp_path, zip_of([("server", SCRIPT, 0o100755), ZIPS[name]]), "a.zip")

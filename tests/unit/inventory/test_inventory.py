@@ -279,7 +279,7 @@ def test_changes_are_told_once(place: Place, lines: Lines) -> None:
     assert lines() == ["recipe 'two' removed; running engines stay", "model 'user.c' removed"]
 
 
-def test_f07_a_half_written_manifest_keeps_the_last_good_version(place: Place, lines: Lines) -> None:
+def test_a_half_written_manifest_keeps_the_last_good_version(place: Place, lines: Lines) -> None:  # F07
     file = place.manifest()
     place.models(a={})
     place.inventory.refresh()

@@ -113,6 +113,6 @@ def test_args_are_checked_even_where_no_template_takes_them() -> None:
         argv("a", given="--port", reserved_args=["--port"])
 
 
-def test_l17_an_argument_with_nul_is_refused() -> None:
+def test_an_argument_with_nul_is_refused() -> None:  # L17
     with pytest.raises(TokenError, match="NUL"):
         argv("{custom_args}", given=["a\0"])

@@ -15,7 +15,7 @@ def environment(inherited: dict[str, str], added: dict[str, str] | None = None) 
 
 
 @given(st.dictionaries(NAMES, st.text(max_size=5)))
-def test_l19_what_is_not_listed_stays_here(inherited: dict[str, str]) -> None:
+def test_what_is_not_listed_stays_here(inherited: dict[str, str]) -> None:  # L19
     for name in environment(inherited).keys() - {"PATH", MARKER}:
         assert name in INHERITED or name.startswith(INHERITED_PREFIXES)
         assert not any(word in name for word in ("API_KEY", "TOKEN", "SECRET", "PASS", "AUTH"))

@@ -105,14 +105,14 @@ def test_a_failure_names_recipe_and_place(block: dict[str, Any], top: dict[str, 
 
 
 @pytest.mark.parametrize("value", ["a\0b", "-x"])
-def test_l17_an_env_value_follows_the_same_rules(value: str) -> None:
+def test_an_env_value_follows_the_same_rules(value: str) -> None:  # L17
     manifest = block_manifest(env={"KEY": "{custom:x}"})
     with pytest.raises(TokenError, match=r"recipe 'test-engine': env\.KEY: "):
         resolve(make_request(manifest, options={"x": value}))
 
 
 @pytest.mark.parametrize("value", ["l1\nl2=3", "a=b", " "])
-def test_l17_an_env_value_may_hold_anything_else(value: str) -> None:
+def test_an_env_value_may_hold_anything_else(value: str) -> None:  # L17
     plan = resolve(make_request(block_manifest(env={"KEY": "{custom:x}"}), options={"x": value}))
     assert plan.env == {"KEY": value}
 

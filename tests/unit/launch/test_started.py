@@ -82,7 +82,7 @@ def test_what_only_the_program_can_do_is_run_and_the_reason_is_kept(argv: tuple[
         ("engine --name a", None),
     ],
 )
-def test_c01_what_outlives_its_program_is_stopped_by_its_name(line: str, stop: str | None) -> None:
+def test_what_outlives_its_program_is_stopped_by_its_name(line: str, stop: str | None) -> None:  # C01
     plan = plan_of(*line.split())
     assert describe(plan)["stop"] == (stop and stop.split())
 

@@ -20,7 +20,7 @@ def test_a_text_without_tokens_stays() -> None:
 
 # L29: braces in a value are text, whatever they look like.
 @pytest.mark.parametrize("value", ["{env:HOME}", "a{port}b", "{", "}{", "{custom:x}", "{{port}}", ""])
-def test_l29_a_value_is_never_read_for_tokens(value: str) -> None:
+def test_a_value_is_never_read_for_tokens(value: str) -> None:
     assert fill("<{custom:x}|{port}>", x=value, port="8001") == f"<{value}|8001>"
 
 
@@ -53,7 +53,7 @@ def test_a_whole_negative_number_may_begin_with_a_dash(number: str) -> None:
     ],
 )
 @pytest.mark.parametrize("text", ["{custom:evil}", "x={custom:evil}", "{custom:evil}x", "1{custom:evil}"])
-def test_any_other_value_with_a_dash_is_refused_wherever_it_stands(value: str, text: str) -> None:
+def test_any_other_value_with_a_dash_is_refused_wherever_it_stands(value: str, text: str) -> None:  # F01
     with pytest.raises(TokenError) as caught:
         fill(text, evil=value)
     assert caught.value.message == "token '{custom:evil}' resolved to a value starting with '-'"
@@ -66,7 +66,7 @@ def test_the_manifests_own_dashes_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\0", "\ud800"])
-def test_l17_what_no_program_can_be_given_is_refused(value: str) -> None:
+def test_what_no_program_can_be_given_is_refused(value: str) -> None:  # L17
     with pytest.raises(TokenError, match="holds"):
         fill("x={custom:x}", x=value)
 

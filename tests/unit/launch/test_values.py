@@ -141,7 +141,7 @@ def test_a_named_checkpoint() -> None:
     assert value_of("{checkpoint_relative:mmproj}", files=files)[0] == "x/p.gguf"
 
 
-def test_m03_the_relative_path_is_lexical() -> None:
+def test_the_relative_path_is_lexical() -> None:  # M03
     files = {"main": checkpoint(path=HUB / "models--o--r" / "snapshots" / "S" / "m-00001-of-00002.gguf")}
     assert value_of("{checkpoint_relative:main}", files=files)[0] == (
         "models--o--r/snapshots/S/m-00001-of-00002.gguf"
@@ -149,7 +149,7 @@ def test_m03_the_relative_path_is_lexical() -> None:
 
 
 @pytest.mark.parametrize("path", ["/elsewhere/m.gguf", "/hub-evil/m.gguf", "/m.gguf"])
-def test_a_file_outside_the_cache_is_its_bare_name(path: str) -> None:
+def test_a_file_outside_the_cache_is_its_bare_name(path: str) -> None:  # M11
     assert value_of("{checkpoint_relative:main}", files={"main": checkpoint(path=Path(path))})[0] == "m.gguf"
 
 

@@ -19,9 +19,11 @@ def problem(hub: Path, text: str, origin: Origin = Origin.HUB, role: str = "main
 
 
 @pytest.mark.parametrize("ref", ["abc123\n", "abc123\r\n", " abc123 "])
-def test_m01_a_ref_may_end_with_a_line_break(tmp_path: Path, ref: str) -> None:
-    make_repo(tmp_path, "model.gguf", snapshot="000old")
-    snapshot = make_repo(tmp_path, "model.gguf", ref=ref)
+def test_a_ref_may_end_with_a_line_break(tmp_path: Path, ref: str) -> None:  # M01
+    snapshot = make_repo(tmp_path, "model.gguf")
+    newer = make_repo(tmp_path, "model.gguf", snapshot="fff999", ref=ref)
+    os.utime(snapshot, (1, 1))
+    assert newer.stat().st_mtime > 1  # which would be taken if the ref named none
     assert locate(hub_ref("org/repo:model.gguf"), tmp_path).path == snapshot / "model.gguf"
 
 
@@ -42,20 +44,20 @@ def test_the_active_snapshot_comes_first_then_the_newest(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_m03_the_path_keeps_the_name_in_the_snapshot(tmp_path: Path, links: bool) -> None:
+def test_the_path_keeps_the_name_in_the_snapshot(tmp_path: Path, links: bool) -> None:  # M03
     shard = "m-00001-of-00002.gguf"
     snapshot = make_repo(tmp_path, shard, "m-00002-of-00002.gguf", links=links)
     assert locate(hub_ref("org/repo:m"), tmp_path).path == snapshot / shard
 
 
-def test_m03_a_hub_behind_a_link_keeps_its_name(tmp_path: Path) -> None:
+def test_a_hub_behind_a_link_keeps_its_name(tmp_path: Path) -> None:  # M03
     make_repo(tmp_path / "real", "m.gguf")
     (tmp_path / "hub").symlink_to("real")
     path = locate(hub_ref("org/repo:m.gguf"), tmp_path / "hub").path
     assert path == tmp_path / "hub" / "models--org--repo" / "snapshots" / "abc123" / "m.gguf"
 
 
-def test_m05_junk_is_no_model(tmp_path: Path) -> None:
+def test_junk_is_no_model(tmp_path: Path) -> None:  # M05
     snapshot = make_repo(tmp_path, "m-Q4_0.gguf", "m-Q8_0.gguf")
     (tmp_path / "CACHEDIR.TAG").write_text("Signature")
     (tmp_path / "version.txt").write_text("1")
@@ -76,14 +78,14 @@ def test_m05_junk_is_no_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("leftover", ["m.gguf.partial", "m.gguf.incomplete", ".download_manifest.json"])
 @pytest.mark.parametrize("text", ["org/repo:m.gguf", "org/repo:m", "org/repo"])
-def test_m05_an_unfinished_download_is_none(tmp_path: Path, leftover: str, text: str) -> None:
+def test_an_unfinished_download_is_none(tmp_path: Path, leftover: str, text: str) -> None:  # M05
     snapshot = make_repo(tmp_path, "m.gguf")
     (snapshot / leftover).write_text("x")
     assert "not finished" in problem(tmp_path, text)
 
 
 @pytest.mark.parametrize("state", ["empty", "dangling", "loop", "absent", "no snapshot"])
-def test_m05_a_file_without_content_is_unfinished(tmp_path: Path, state: str) -> None:
+def test_a_file_without_content_is_unfinished(tmp_path: Path, state: str) -> None:  # M05
     snapshot = make_repo(tmp_path)
     if state == "empty":
         (snapshot / "m.gguf").write_bytes(b"")
@@ -118,7 +120,7 @@ def test_a_repository_without_gguf_is_its_snapshot(tmp_path: Path) -> None:
     assert "not downloaded completely: more.safetensors" in problem(tmp_path, "org/repo")
 
 
-def test_m07_what_is_not_there_lists_what_is(tmp_path: Path) -> None:
+def test_what_is_not_there_lists_what_is(tmp_path: Path) -> None:  # M07
     make_repo(tmp_path, "Model-Q4_K_M.gguf", "Model-Q4_K_M-imatrix.gguf", "Model-Q8_0.gguf", "README.md")
     for absent in ("Q4_K", "Q6_K", "Model-Q6_K.gguf"):
         assert (
@@ -157,7 +159,7 @@ M11 = [
 
 
 @pytest.mark.parametrize("text", M11)
-def test_m11_a_text_does_not_lead_out_of_the_cache(tmp_path: Path, text: str) -> None:
+def test_a_text_does_not_lead_out_of_the_cache(tmp_path: Path, text: str) -> None:
     hub = tmp_path / "hub"
     make_repo(hub, "m.gguf")
     (tmp_path / "etc").mkdir()
@@ -167,13 +169,13 @@ def test_m11_a_text_does_not_lead_out_of_the_cache(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize("text", ["../x", "/etc/passwd", "a/../../x", "a\\x", "..", "", "a\x00"])
-def test_m11_nor_does_an_upload(tmp_path: Path, text: str) -> None:
+def test_nor_does_an_upload(tmp_path: Path, text: str) -> None:  # M11
     (tmp_path / "hub").mkdir()
     (tmp_path / "x").write_text("x")
     assert "relative path" in problem(tmp_path / "hub", text, Origin.LOCAL_UPLOAD)
 
 
-def test_m13_nothing_is_written(tmp_path: Path) -> None:
+def test_nothing_is_written(tmp_path: Path) -> None:  # M13
     make_repo(tmp_path, "m-Q4_0.gguf", "mmproj-F16.gguf")
     folders = [path for path in [tmp_path, *tmp_path.rglob("*")] if path.is_dir()]
     before = {path: path.stat().st_mtime_ns for path in folders}
@@ -188,7 +190,7 @@ def test_m13_nothing_is_written(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folders} == before
 
 
-def test_m13_a_folder_that_may_not_be_read_says_so() -> None:
+def test_a_folder_that_may_not_be_read_says_so() -> None:  # M13
     with open_folder() as hub:
         snapshot = make_repo(hub, "m.gguf")
         snapshot.chmod(0)
@@ -255,7 +257,7 @@ def test_a_path_of_ones_own_that_is_none(tmp_path: Path, text: str, words: str) 
     assert words in problem(tmp_path, text, Origin.LOCAL_PATH)
 
 
-def test_m05_an_unfinished_file_of_ones_own(tmp_path: Path) -> None:
+def test_an_unfinished_file_of_ones_own(tmp_path: Path) -> None:  # M05
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     (tmp_path / "m.gguf.partial").write_bytes(b"GGUF")
     assert "its download is not finished" in problem(tmp_path, f"{tmp_path}/m.gguf", Origin.LOCAL_PATH)

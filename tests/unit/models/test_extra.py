@@ -34,7 +34,9 @@ def lay(root: Path, *files: str) -> None:
         ([".trash/m.gguf", "notes.txt", "m.gguf.part"], []),
     ],
 )
-def test_a_name_comes_from_the_surroundings(tmp_path: Path, files: list[str], names: list[str]) -> None:
+def test_a_name_comes_from_the_surroundings(
+    tmp_path: Path, files: list[str], names: list[str]
+) -> None:  # M05
     lay(tmp_path, *files)
     for repo in tmp_path.glob("models--*"):
         (repo / "refs").mkdir()
@@ -65,7 +67,7 @@ def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert find_extra(tmp_path / "no") == {}
 
 
-def test_a_registered_model_goes_before_one_that_lies_there(tmp_path: Path) -> None:
+def test_a_registered_model_goes_before_one_that_lies_there(tmp_path: Path) -> None:  # M15
     extra = tmp_path / "extra"
     lay(extra, "m.gguf", "n.gguf")
     (tmp_path / "user_models.json").write_text('{"m": {"checkpoint": "/x.gguf", "recipe": "r"}}')

@@ -28,7 +28,7 @@ from lemonpod.models.hub import hub_dir
         ({"HF_HUB_CACHE": "/a/../b"}, "/a/../b"),
     ],
 )  # fmt: skip
-def test_m09_the_environment_says_where_the_cache_is(environ: dict[str, str], expected: str) -> None:
+def test_the_environment_says_where_the_cache_is(environ: dict[str, str], expected: str) -> None:
     assert hub_dir({"HOME": "/home/u"} | environ) == Path(expected)
 
 

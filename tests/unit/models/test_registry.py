@@ -34,7 +34,7 @@ def problem_of(folder: Path, value: Any, key: str = "m") -> str:
     return str(models.problems[0])
 
 
-def test_f13_the_shapes_of_user_models(tmp_path: Path) -> None:
+def test_the_shapes_of_user_models(tmp_path: Path) -> None:  # F13
     models = models_of(
         tmp_path,
         {
@@ -159,7 +159,7 @@ def test_a_bad_entry_is_skipped_with_file_key_and_reason(
 @pytest.mark.parametrize(
     "key", ["", "user.", " m", "builtin.m", "extra.m", "Builtin.m", "USER.m", "a\nb", "a//b", "../m", "/m"]
 )
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_name_that_cannot_be_is_refused(tmp_path: Path, key: str) -> None:  # F01
     assert "invalid model name" in problem_of(tmp_path, {"recipe": "r"}, key)
 
 
@@ -248,14 +248,14 @@ def test_labels_that_name_two_modes_are_an_error() -> None:
         (":latest", None),
     ],
 )
-def test_m15_a_name_finds_its_model(tmp_path: Path, name: str, found: str | None) -> None:
+def test_a_name_finds_its_model(tmp_path: Path, name: str, found: str | None) -> None:
     names = ["M", "org/repo:Q4_K_M", "twin", "Twin", "tagged", "tagged:latest"]
     models = models_of(tmp_path, {key: {"recipe": "r"} for key in names})
     entry = models.find(name)
     assert (entry.id if entry else None) == found
 
 
-def test_m15_every_id_leads_back_to_itself(tmp_path: Path) -> None:
+def test_every_id_leads_back_to_itself(tmp_path: Path) -> None:  # M15
     names = ["M", "m", "user.N", "a/b", "a:latest", "a", "ünï", "x.user.y"]
     models = models_of(tmp_path, {key: {"recipe": "r"} for key in names})
     assert len(models.entries) == len(names)

@@ -125,7 +125,7 @@ def test_what_never_came_is_nothing_to_remove(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["../mine.gguf", "a/../../mine.gguf", "./../mine.gguf"])
-def test_an_upload_that_leads_out_of_the_cache_stays(tmp_path: Path, text: str) -> None:
+def test_an_upload_that_leads_out_of_the_cache_stays(tmp_path: Path, text: str) -> None:  # M11
     hub, mine = tmp_path / "hub", tmp_path / "mine.gguf"
     (hub / "a").mkdir(parents=True)
     mine.write_bytes(b"GGUF")

@@ -76,9 +76,7 @@ DIFFUSERS = [
          "m-Q4_0-00001-of-00002.gguf"),
     ],
 )  # fmt: skip
-def test_m07_a_variant_means_one_file(
-    files: list[str], variant: str, role: str, expected: str | None
-) -> None:
+def test_a_variant_means_one_file(files: list[str], variant: str, role: str, expected: str | None) -> None:
     assert pick(files, variant, role) == expected
 
 
@@ -93,7 +91,7 @@ def test_m07_a_variant_means_one_file(
         (["M.gguf", "m.GGUF"], "m.gguf"),
     ],
 )
-def test_m07_two_that_fit_are_an_error_that_lists_them(files: list[str], variant: str) -> None:
+def test_two_that_fit_are_an_error_that_lists_them(files: list[str], variant: str) -> None:  # M07
     with pytest.raises(CheckpointNotFoundError) as caught:
         pick(files, variant, "main")
     assert all(name in caught.value.message for name in files)

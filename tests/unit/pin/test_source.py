@@ -33,12 +33,12 @@ DOCKER, PODMAN = {Runtime.DOCKER}, {Runtime.PODMAN}
         (f"x@{ONE}", f"docker.io/library/x@{ONE}"),
     ],
 )
-def test_docker_knows_one_registry_for_short_names(image: str, meant: str) -> None:
+def test_docker_knows_one_registry_for_short_names(image: str, meant: str) -> None:  # C07
     assert str(qualified(parse_image(image), DOCKER)) == meant
 
 
 @pytest.mark.parametrize("runtimes", [PODMAN, PODMAN | DOCKER])
-def test_a_short_name_of_podman_is_not_guessed(runtimes: set[Runtime]) -> None:
+def test_a_short_name_of_podman_is_not_guessed(runtimes: set[Runtime]) -> None:  # C07
     with pytest.raises(ImageError, match=r"short name.*docker\.io/library/x:1"):
         qualified(parse_image("x:1"), runtimes)
     assert str(qualified(parse_image("docker.io/x"), runtimes)) == "docker.io/library/x"

@@ -64,9 +64,9 @@ def bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bound")
-async def test_m13_a_complete_model_in_a_read_only_cache_is_fine(
+async def test_a_complete_model_in_a_read_only_cache_is_fine(
     puller: Puller, hub: Path, site: HubSite
-) -> None:
+) -> None:  # M13
     pulls = puller()
     await pulls.pull(NAME, MAIN)
     site.asked.clear()
@@ -76,9 +76,9 @@ async def test_m13_a_complete_model_in_a_read_only_cache_is_fine(
 
 
 @pytest.mark.usefixtures("bound")
-async def test_m13_what_is_missing_in_a_read_only_cache_cannot_be_fetched(
+async def test_what_is_missing_in_a_read_only_cache_cannot_be_fetched(
     puller: Puller, hub: Path, site: HubSite, repo: Repo
-) -> None:
+) -> None:  # M13
     pulls = puller()
     hub.mkdir()
     planned: list[bool] = []
@@ -137,9 +137,9 @@ HF_READS = "from huggingface_hub import hf_hub_download as get; print(get(*{!r},
         ({"XDG_CACHE_HOME": "{}/f"}, "f/huggingface/hub"),
     ],
 )
-async def test_m09_a_pull_goes_where_huggingface_hub_looks(
+async def test_a_pull_goes_where_huggingface_hub_looks(
     site: HubSite, tmp_path: Path, environ: Mapping[str, str], folder: str
-) -> None:
+) -> None:  # M09
     own = {name: value.format(tmp_path) for name, value in environ.items()}
     own |= {"HF_ENDPOINT": site.url, "HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
     hub = hub_dir(own)

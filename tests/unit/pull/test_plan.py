@@ -76,7 +76,7 @@ def test_what_is_not_there_is_told_with_what_is(
     assert words in str(caught.value)
 
 
-def test_a_quant_that_fits_two_models_is_unclear() -> None:
+def test_a_quant_that_fits_two_models_is_unclear() -> None:  # M07
     REPOS["org/two"] = ["a-Q4_0.gguf", "b-Q4_0.gguf"]
     with pytest.raises(InvalidModelError, match=r"fits more than one file: a-Q4_0.gguf, b-Q4_0.gguf"):
         paths({"main": "org/two:Q4_0"})

@@ -289,7 +289,9 @@ async def test_the_account_of_the_server_is_used(puller: Puller, site: HubSite) 
     assert {asked.authorization for asked in site.asked if "/api/models/" in asked.path} == {"Bearer hf_test"}
 
 
-async def test_m13_a_pull_of_what_is_there_writes_nothing(puller: Puller, site: HubSite, hub: Path) -> None:
+async def test_a_pull_of_what_is_there_writes_nothing(
+    puller: Puller, site: HubSite, hub: Path
+) -> None:  # M13
     """So a cache may be read-only, or another user's."""
     pulls = puller()
     await pulls.pull(NAME, MODEL)
@@ -352,9 +354,9 @@ async def test_a_file_whose_folder_was_a_file(puller: Puller, site: HubSite, hub
 @pytest.mark.parametrize(
     "path", ["../x.gguf", "a//x.gguf", "./x.gguf", "a\\x.gguf", "/etc/x.gguf", "a\0.gguf", "a\n.gguf"]
 )
-async def test_m11_the_hubs_names_do_not_lead_out_of_the_cache(
+async def test_the_hubs_names_do_not_lead_out_of_the_cache(
     puller: Puller, site: HubSite, hub: Path, path: str
-) -> None:
+) -> None:  # M11
     site.repos["org/evil"] = Repo({path: SMALL})
     with pytest.raises(ModelPullError, match="answer for 'org/evil' is none"):
         await puller().pull(NAME, Order(checkpoints={"main": "org/evil"}))
