@@ -56,6 +56,29 @@ CONTROL: Final = (
         has("error"),
         {"model_name": "new", "recipe": "test-engine", "checkpoint": "org/repo:model.gguf"},
     ),
+    *(
+        Row(
+            f"pull from {member} {value!r}",
+            "POST",
+            "/v1/pull",
+            400,
+            {"error": f"'{member}' {value!r} is not supported; 'huggingface' is"},
+            {"model_name": "user.new", "recipe": "test-engine", "checkpoint": "org/repo", member: value},
+        )
+        for member, value in (
+            ("source", "modelscope"),
+            ("source", []),
+            ("registry_source", "modelscope"),
+        )
+    ),
+    Row(
+        "downloads/control of no action",
+        "POST",
+        "/v1/downloads/control",
+        400,
+        {"error": "'id' and an 'action' of pause, cancel or remove are required"},
+        {"id": "model:user.m", "action": []},
+    ),
     Row(
         "delete",
         "POST",
