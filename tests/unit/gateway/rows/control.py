@@ -37,6 +37,11 @@ CONTROL: Final = (
         body={"model": "m", "stream": True},
         hub=True,
         text="event: complete\ndata: ",
+        told={
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-cache",
+            "X-Accel-Buffering": "no",
+        },
     ),
     Row(
         "pull without waiting is a job",
