@@ -35,7 +35,10 @@ def load(
     save_options: Annotated[bool, typer.Option(help="Keep these options for later loads.")] = False,
     merge_args: Annotated[
         bool | None,
-        typer.Option(help="Add the model's args to those of config.json.", show_default=False),
+        typer.Option(
+            help="Whether the model's args are added to those of config.json, as is usual, or replace them.",
+            show_default=False,
+        ),
     ] = None,
     host: ServerHost = LOOPBACK,
     port: ServerPort = PORT,

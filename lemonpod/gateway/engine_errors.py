@@ -21,6 +21,8 @@ _OF_THE_BODY: Final = frozenset(
     {b"content-length", b"content-type", b"content-encoding", b"etag", b"last-modified"}
 )
 _BAD_GATEWAY: Final = 502
+# llama.cpp's words, before it had a type for it, and vLLM's, which are OpenAI's.
+_OVERFLOW_WORDS: Final = ("exceeds the available context size", "maximum context length is")
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
@@ -44,16 +46,14 @@ def engine_envelope(status: int, text: str, *, recipe: str) -> Envelope:
     """An error object of OpenAI's shape is kept; of anything else the text is."""
     said = _parsed(text)
     error = said.get("error") if isinstance(said, dict) else None
+    shown = text[:_MAX_SHOWN]
+    details = {"backend": recipe, "response": shown if said is None or shown != text else said}
     if isinstance(error, dict) and isinstance(error.get("message"), str):
-        details = error.get("details")
-        own = error | {"details": (details if isinstance(details, dict) else {}) | {"backend": recipe}}
+        more = error.get("details")
+        own = error | {"details": (more if isinstance(more, dict) else {}) | details}
     else:
-        shown = text[:_MAX_SHOWN]
         message = error[:_MAX_SHOWN] if isinstance(error, str) else shown
-        own = {
-            "message": message or f"{recipe} answered with status {status}",
-            "details": {"backend": recipe, "response": shown if said is None or shown != text else said},
-        }
+        own = {"message": message or f"{recipe} answered with status {status}", "details": details}
     own.setdefault("type", "invalid_request_error" if status < 500 else "backend_error")
     own["status_code"] = status
     if _is_context_overflow(own):
@@ -64,19 +64,22 @@ def engine_envelope(status: int, text: str, *, recipe: str) -> Envelope:
 def _refusal(status: int, told: Envelope, recipe: str) -> Envelope:
     """Of the server by the engine: nothing in it may look like a refusal of the client."""
     said = told["error"]
+    details = {name: value for name, value in said["details"].items() if name != "response"}
     return typed_envelope(
         f"{recipe} refused the server's request with status {status}: {said['message']}. Clients' keys do "
         "not reach an engine; if it wants one, see the 'args' and 'env' of its manifest",
         "backend_error",
         status_code=_BAD_GATEWAY,
-        details={**said["details"], "status_code": status},
+        details={**details, "status_code": status},
     )
 
 
 def _is_context_overflow(error: dict[str, Any]) -> bool:
-    """As llama.cpp's server tells it: by a type of its own, older ones only by the message."""
+    """As llama.cpp's server tells it, by a type of its own, and others only by the message."""
     message = str(error["message"]).lower()
-    return error.get("type") == "exceed_context_size_error" or "exceeds the available context size" in message
+    return error.get("type") == "exceed_context_size_error" or any(
+        words in message for words in _OVERFLOW_WORDS
+    )
 
 
 def _parsed(text: str) -> Any:

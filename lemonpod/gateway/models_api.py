@@ -13,6 +13,7 @@ from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.gateway import keys
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Availability, Servable
+from lemonpod.launch.options import CTX_SIZE
 from lemonpod.models.entry import MAIN, Origin
 from lemonpod.models.gguf import Header, read_header
 from lemonpod.models.variants import GGUF, shards
@@ -84,8 +85,9 @@ async def describe(app: web.Application, servable: Servable) -> dict[str, Any]:
     if header is not None and header.context_length is not None:
         item["max_context_window"] = header.context_length
     status = app[keys.POOL].status(entry.id)
-    loaded = status.plan.options.get("ctx_size") if status and status.plan else None
-    if (length := _context(loaded) or _context(options.get("ctx_size"))) is not None:
+    loaded = status.plan.options.get(CTX_SIZE) if status and status.plan else None
+    said = (loaded, options.get(CTX_SIZE), app[keys.INVENTORY].configured(CTX_SIZE))
+    if (length := next(filter(None, map(_context, said)), None)) is not None:
         item["context_length"] = length
     return item
 

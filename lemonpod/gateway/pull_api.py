@@ -144,7 +144,7 @@ async def control_download(request: web.Request) -> web.Response:
     """Pause, cancel or forget a download. What has come of it is kept for the next pull."""
     body = await object_of(request)
     id_, action = body.get("id"), body.get("action")
-    if not isinstance(id_, str) or action not in _ACTIONS:
+    if not isinstance(id_, str) or not isinstance(action, str) or action not in _ACTIONS:
         raise MalformedRequestError("'id' and an 'action' of pause, cancel or remove are required")
     pulls = request.app[keys.PULLS]
     job = pulls.find(id_.removeprefix("model:"))

@@ -31,6 +31,7 @@ _OTHERS: Final = frozenset(
         "model",
         "model_name",
         "recipe_options",
+        "registry_source",
         "source",
         "stream",
         "subscribe",
@@ -38,8 +39,8 @@ _OTHERS: Final = frozenset(
     }
 )
 # What exported files say besides; it follows from the model, or is of no use to a launch.
-_PASSED_OVER: Final = frozenset({"id", "image_defaults", "size", "suggested", "registry_source"})
-_SOURCES: Final = frozenset({None, "", "huggingface", "hf", "local_path"})
+_PASSED_OVER: Final = frozenset({"id", "image_defaults", "size", "suggested"})
+_SOURCES: Final = (None, "", "huggingface", "hf", "local_path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,9 @@ def definition_in(body: Mapping[str, Any]) -> Definition | None:
         raise MalformedRequestError(
             "'local_import' is not supported", hint="name the file's path as checkpoint"
         )
-    if body.get("source") not in _SOURCES:
-        raise MalformedRequestError(f"'source' {body['source']!r} is not supported; 'huggingface' is")
+    for member in ("source", "registry_source"):
+        if body.get(member) not in _SOURCES:
+            raise MalformedRequestError(f"'{member}' {body[member]!r} is not supported; 'huggingface' is")
     if not _DEFINES & body.keys():
         return None
     if not name.startswith(USER_PREFIX):

@@ -150,6 +150,10 @@ class Inventory:
         """Plan the starts that come with these options of config.json."""
         self._settings = replace(self._settings, options=options, recipe_options=recipe_options)
 
+    def configured(self, option: str) -> JsonValue:
+        """What config.json says of an option for every recipe; None where it says nothing."""
+        return self._settings.options.get(option)
+
     def validate(self, files: Sequence[Path]) -> tuple[FileReport, ...]:
         """Everything wrong with manifest files, seen from this machine; reads them."""
         return validate_files(files, self.catalog, paths=self._paths, builtin=self._builtin, euid=self._euid)

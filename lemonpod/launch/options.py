@@ -196,12 +196,8 @@ def _args(values: Mapping[str, Option], config: Mapping[str, JsonValue]) -> tupl
     if chosen is None:
         return ()
     merge = values.get(MERGE_ARGS)
-    if (
-        merge
-        and merge.value is True
-        and config.get(ARGS)
-        and chosen.origin in {LOAD_REQUEST, SAVED, USER_MODELS}
-    ):
+    is_wanted = merge is None or merge.value is True
+    if is_wanted and config.get(ARGS) and chosen.origin in {LOAD_REQUEST, SAVED, USER_MODELS}:
         return (Option(config[ARGS], CONFIG), chosen)
     return (chosen,)
 

@@ -221,6 +221,16 @@ async def test_a_context_length_is_never_a_sentinel(start: Starter, size: Any, s
     assert (await world.get("/v1/models/n")).json.get("context_length") == shown
 
 
+async def test_the_servers_context_length_holds_where_the_model_says_none(start: Starter) -> None:
+    own = MODEL | {"recipe_options": {"ctx_size": 4096}}
+    world = await start(answer, models={"n": MODEL, "own": own})
+    await world.post("/v1/params", {"ctx_size": 2000})
+
+    lengths = [(await world.get(f"/v1/models/{name}")).json["context_length"] for name in ("n", "own")]
+
+    assert lengths == [2000, 4096]
+
+
 async def test_the_loaded_context_length_wins(start: Starter) -> None:
     world = await start(answer, models={"n": MODEL | {"recipe_options": {"ctx_size": 4096}}})
     await world.post("/v1/load", {"model_name": "n", "ctx_size": 1024})

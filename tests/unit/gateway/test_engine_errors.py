@@ -18,13 +18,17 @@ def told(status: int, text: str) -> dict[str, Any]:
 def test_an_openai_error_is_kept() -> None:
     own = {"message": "no", "type": "server_error", "code": 500, "param": None, "n_ctx": 4}
 
-    assert told(500, json.dumps({"error": own})) == own | {"details": {"backend": "r"}, "status_code": 500}
+    assert told(500, json.dumps({"error": own})) == own | {
+        "details": {"backend": "r", "response": {"error": own}},
+        "status_code": 500,
+    }
 
 
 def test_the_engines_own_details_are_kept() -> None:
-    text = json.dumps({"error": {"message": "no", "details": {"layer": 3}}})
+    own = {"error": {"message": "no", "details": {"layer": 3}}}
+    text = json.dumps(own)
 
-    assert told(400, text)["details"] == {"layer": 3, "backend": "r"}
+    assert told(400, text)["details"] == {"layer": 3, "backend": "r", "response": own}
     assert told(400, text)["type"] == "invalid_request_error"
 
 
@@ -66,6 +70,7 @@ def test_a_wrapped_json_answer_is_there_as_json() -> None:
     [
         {"message": "the request exceeds the available context size, try increasing it", "code": 400},
         {"message": "too long", "type": "exceed_context_size_error", "code": 400},
+        {"message": "This model's maximum context length is 64 tokens.", "type": "BadRequestError"},
     ],
 )
 def test_a_context_overflow_gets_openais_code(own: dict[str, Any]) -> None:

@@ -215,7 +215,8 @@ def test_the_device_selects_the_block(device: JsonValue, accelerator: str) -> No
     [
         (True, "--m 2", ("--g", "1", "--m", "2")),
         (False, "--m 2", ("--m", "2")),
-        (None, "--m 2", ("--m", "2")),
+        (None, "--m 2", ("--g", "1", "--m", "2")),
+        ("yes", "--m 2", ("--m", "2")),
         (True, None, ("--g", "1")),
         (True, "", ("--g", "1")),
     ],

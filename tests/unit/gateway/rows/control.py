@@ -37,6 +37,11 @@ CONTROL: Final = (
         body={"model": "m", "stream": True},
         hub=True,
         text="event: complete\ndata: ",
+        told={
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-cache",
+            "X-Accel-Buffering": "no",
+        },
     ),
     Row(
         "pull without waiting is a job",
@@ -55,6 +60,29 @@ CONTROL: Final = (
         400,
         has("error"),
         {"model_name": "new", "recipe": "test-engine", "checkpoint": "org/repo:model.gguf"},
+    ),
+    *(
+        Row(
+            f"pull from {member} {value!r}",
+            "POST",
+            "/v1/pull",
+            400,
+            {"error": f"'{member}' {value!r} is not supported; 'huggingface' is"},
+            {"model_name": "user.new", "recipe": "test-engine", "checkpoint": "org/repo", member: value},
+        )
+        for member, value in (
+            ("source", "modelscope"),
+            ("source", []),
+            ("registry_source", "modelscope"),
+        )
+    ),
+    Row(
+        "downloads/control of no action",
+        "POST",
+        "/v1/downloads/control",
+        400,
+        {"error": "'id' and an 'action' of pause, cancel or remove are required"},
+        {"id": "model:user.m", "action": []},
     ),
     Row(
         "delete",

@@ -42,6 +42,7 @@ def _calls(*parts: tuple[int, str]) -> bytes:
 _ANSWERS: Final[Mapping[str, bytes]] = {
     "teapot": _failing(418, "short and stout", "text/plain"),
     "long": _failing(400, error("too long", "exceed_context_size_error")),
+    "vllm long": _failing(400, error("This model's maximum context length is 64 tokens.", "BadRequestError")),
     "own error": _failing(422, error("no such voice", "voice_error")),
     "out of memory": _failing(500, "CUDA out of memory", "text/plain"),
     "login": _failing(401, error("Invalid API Key", "authentication_error")),

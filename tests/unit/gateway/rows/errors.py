@@ -159,12 +159,23 @@ ERRORS: Final = (
         CHAT | {"engine": "long"},
     ),
     Row(
+        "a prompt beyond the context, in vLLM's words",
+        "POST",
+        "/v1/chat/completions",
+        400,
+        says(type="BadRequestError", code="context_length_exceeded"),
+        CHAT | {"engine": "vllm long"},
+    ),
+    Row(
         "an engine's error keeps the type that it gave",
         "POST",
         "/v1/chat/completions",
         422,
         says(
-            message="no such voice", type="voice_error", status_code=422, details={"backend": "test-engine"}
+            message="no such voice",
+            type="voice_error",
+            status_code=422,
+            details={"backend": "test-engine", "response": error("no such voice", "voice_error")},
         ),
         CHAT | {"engine": "own error"},
     ),
