@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from lemonpod.contract.vocabulary import JsonValue
+from lemonpod.engine.stay import stay_of
 from lemonpod.errors import LaunchError, MalformedRequestError
 from lemonpod.gateway import keys
 from lemonpod.gateway.control_body import flag, object_of
@@ -41,6 +42,7 @@ async def save_options(request: web.Request) -> web.Response:
     after = {name: value for name, value in merged.items() if value is not None}
     try:
         told = await _told(inventory, servable, after)
+        stay_of(told["effective"])
     except LaunchError as error:
         raise MalformedRequestError(str(error)) from error
     if not flag(body, "dry_run"):

@@ -231,7 +231,9 @@ class Inventory:
         if servable.manifest is None:
             raise RecipeNotFoundError(servable.recipe_problem or "")
         entry = replace(servable.entry, saved_options=saved)
-        return effective_options(self._request(servable.manifest, entry, {}, {}, 0))
+        request = self._request(servable.manifest, entry, {}, {}, 0)
+        device_of(request)  # reads a backend's own names of options, which are wrong as easily
+        return effective_options(request)
 
     @property
     def container_driver(self) -> ContainerDriving:

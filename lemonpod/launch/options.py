@@ -13,7 +13,7 @@ from lemonpod.contract.manifest import Manifest
 from lemonpod.contract.templates import templates_of
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import LaunchError
-from lemonpod.launch.custom_args import as_text
+from lemonpod.launch.custom_args import as_text, split_args
 from lemonpod.launch.devices import visible_devices
 from lemonpod.launch.request import LaunchRequest
 
@@ -172,6 +172,8 @@ def _is_unset(name: str, value: JsonValue) -> bool:
 
 def _normal(name: str, value: JsonValue, origin: str) -> JsonValue:
     """The value as an engine takes it."""
+    if name == ARGS:
+        split_args(value)
     if name not in _WHOLE_NUMBERS:
         return value
     number: int | None = None

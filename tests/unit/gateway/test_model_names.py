@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.gateway.hubbed import models
-from tests.unit.gateway.world import RECIPE, World
+from tests.unit.gateway.test_gates import MODEL, answer
+from tests.unit.gateway.world import RECIPE, Starter, World
 
 
 async def test_options_have_layers(world: World) -> None:
@@ -40,6 +41,9 @@ async def test_options_have_layers(world: World) -> None:
         ({"nope": 1}, "has no option 'nope'"),
         ({"ctx_size": "many"}, "must be a whole number"),
         ({"ctx_size": -2}, "must be a whole number"),
+        ({"args": {}}, "'args' must be a text or a list"),
+        ({"args": "'"}, "'args' does not split"),
+        ({"auto_evict": "yes"}, "'auto_evict' must be true or false"),
         ({"pinned": True}, "is an option of a load"),
         ({"dry_run": 1}, "'dry_run' must be true or false"),
     ],
@@ -49,6 +53,14 @@ async def test_options_that_are_none(world: World, body: dict[str, Any], words: 
     assert reply.status == 400
     assert words in reply.json["error"]
     assert not (world.folder / "recipe_options.json").exists()
+
+
+async def test_a_backends_own_words_for_options_are_read_too(start: Starter) -> None:
+    world = await start(answer, models={"own": MODEL | {"recipe": "llamacpp"}})
+    reply = await world.post("/v1/models/own/options", {"llamacpp_args": {}})
+    assert reply.status == 400
+    assert "'args' must be a text or a list" in reply.json["error"]
+    assert (await world.post("/v1/models/own/options", {"llamacpp_args": "--jinja"})).status == 200
 
 
 async def test_an_alias_is_a_name_everywhere(world: World) -> None:
