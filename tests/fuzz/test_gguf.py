@@ -37,8 +37,10 @@ SCALARS: Final[Mapping[Kind, st.SearchStrategy[Any]]] = {
     Kind.FLOAT64: st.floats(),
 }
 VALUES: Final = st.sampled_from(list(SCALARS)).flatmap(
-    lambda kind: st.tuples(st.just(kind), SCALARS[kind])
-    | st.tuples(st.just(Kind.ARRAY), st.lists(SCALARS[kind], min_size=1, max_size=5), st.just(kind))
+    lambda kind: (
+        st.tuples(st.just(kind), SCALARS[kind])
+        | st.tuples(st.just(Kind.ARRAY), st.lists(SCALARS[kind], min_size=1, max_size=5), st.just(kind))
+    )
 )
 ARCHITECTURES: Final = ("llama", "bert", "gemma3n", "é")
 KEYS: Final = st.sampled_from(

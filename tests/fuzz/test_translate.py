@@ -158,7 +158,7 @@ REQUESTS = st.sampled_from(sorted(ENDPOINTS)).flatmap(
 
 
 @given(REQUESTS)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_a_request_is_understood_or_refused(request: tuple[str, dict[str, Any]]) -> None:
     path, document = request
     with suppress(MalformedRequestError):
@@ -210,7 +210,7 @@ def test_what_is_nested_too_deeply_is_refused(path: str) -> None:
     ),
     near(ANSWER),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_an_answer_is_told_or_refused(tell: Whole, answer: Mapping[str, Any]) -> None:
     with suppress(UpstreamError):
         told = strict(written(tell(answer, TOOK)))
@@ -230,7 +230,7 @@ DOCUMENTS = st.lists(near(EVENT), max_size=5)
 
 
 @given(DOCUMENTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_blocks_follow_one_another(documents: list[Mapping[str, Any]]) -> None:
     stream = anthropic_answer.AnthropicStream("m", ["x"])
     data, is_whole = told_by(stream, documents)
@@ -261,7 +261,7 @@ def test_blocks_follow_one_another(documents: list[Mapping[str, Any]]) -> None:
 
 
 @given(DOCUMENTS, st.sampled_from([ollama_answer.in_chat, ollama_answer.in_generate]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_every_line_is_an_object(documents: list[Mapping[str, Any]], form: ollama_answer.Form) -> None:
     data, is_whole = told_by(ollama_answer.OllamaStream("m", form), documents)
 
@@ -289,7 +289,7 @@ BITS = st.sampled_from(
 
 
 @given(st.lists(BITS, max_size=30).map(b"".join), st.lists(st.integers(1, 5), max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_where_a_stream_is_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:
     reader, read, at = EventReader(), [], 0
     for size in sizes:
