@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -18,11 +19,12 @@ from hypothesis import strategies as st
 
 from lemonpod import bootstrap
 from lemonpod.cli.app import EXIT_BUG, run
-from lemonpod.config import Folders, load_settings
+from lemonpod.config import Folders, load_settings, settle
 from lemonpod.engine.settings import EngineSettings
-from lemonpod.errors import ConfigError
+from lemonpod.errors import ConfigError, LemonpodError
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.models.registry import ModelRegistry
+from lemonpod.reconfigure import Configuration
 from tests.factories import make_document, make_facts
 from tests.fakes.driver import Connection
 from tests.fuzz.near import near
@@ -219,9 +221,17 @@ REQUESTS: Final = (
     ("POST", "/api/show", {"model": "n"}),
     ("POST", "/v1/load", {"model_name": "m"}),
     ("POST", "/v1/load", {"model_name": "short", "args": "x", "save_options": True}),
+    ("POST", "/v1/load", {"model_name": "n", "evict_idle_timeout": 10**400, "save_options": True}),
+    ("POST", "/v1/load", {"model_name": "n", "ctx_size": 10**400, "evict_weight_factor": 5e-324}),
     ("POST", "/v1/models/n/options", {"threads": 1}),
+    ("POST", "/v1/models/m/options", {"args": json.loads("[" * 100 + "]" * 100)}),
     ("POST", "/v1/chat/completions", {"model": "m"}),
     ("GET", "/internal/aliases", None),
+)
+
+
+CHANGES: Final = st.tuples(
+    st.just("POST"), st.sampled_from(["/internal/set", "/v1/params"]), near(CONFIG, ANYTHING)
 )
 
 
@@ -233,9 +243,24 @@ async def test_a_server_goes_on(versions: list[dict[str, bytes]], data: st.DataO
             world = await start(answers)
             for files in versions:
                 put(files, config=Path(name), cache=Path(name, "cache"))
-                for method, target, body in data.draw(st.permutations(REQUESTS)):
-                    reply = await world.request(
-                        method, target, {}, b"" if body is None else json.dumps(body).encode()
-                    )
-                    assert b"Internal server error" not in reply.body, target
+                requests = data.draw(st.permutations([*REQUESTS, data.draw(CHANGES)]))
+                for method, target, body in requests:
+                    sent = b"" if body is None else json.dumps(body).encode()
+                    reply = await world.request(method, target, {}, sent)
+                    assert b"Internal server error" not in reply.body, (target, body)
                     assert reply.json is not None
+
+
+@given(contents(CONFIG), near(CONFIG, ANYTHING))
+def test_what_is_kept_can_be_read(before: bytes, changes: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folders = Folders(cache=Path(name), config=Path(name))
+        file = Path(name, "config.json")
+        file.write_bytes(before)
+        configuration = Configuration(settle([], {}, folders), {}, lambda _: None)
+        try:
+            asyncio.run(configuration.keep(json.loads(json.dumps(changes))))
+        except LemonpodError:
+            assert file.read_bytes() == before
+        else:
+            load_settings({}, folders)
