@@ -64,7 +64,7 @@ class HubSite:
 
     url: str = ""
     repos: dict[str, Repo] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list, repr=False)
     cut_after: list[int] = field(default_factory=list)
     """How many bytes the next answers with content send before their connection is cut."""
     refuse: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)

@@ -52,7 +52,7 @@ ANYTHING: Final = st.recursive(
 )
 BODIES: Final = st.sampled_from(
     [b"", b"{}", b"[]", b"null", b"5", b"<html>", b"\xff\xfe", b'{"error": 5}', b'{"errors": 5}',
-     b'{"errors": ["x"]}', b'{"error": ["a", 1]}', b"[" * 100_000, b"\x1f\x8b\x08",
+     b'{"errors": ["x"]}', b'{"error": ["a", 1]}', b"[" * 2000, b"\x1f\x8b\x08",
      b"GGUF" + bytes(1000), b"GGUF" + bytes(999)]
 )  # fmt: skip
 HEADERS: Final = st.dictionaries(
