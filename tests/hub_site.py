@@ -58,13 +58,13 @@ class Asked:
     authorization: str | None
 
 
-@dataclass
+@dataclass(repr=False)
 class HubSite:
     """What it holds, and how it is to misbehave."""
 
     url: str = ""
     repos: dict[str, Repo] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list, repr=False)
+    asked: list[Asked] = field(default_factory=list)
     cut_after: list[int] = field(default_factory=list)
     """How many bytes the next answers with content send before their connection is cut."""
     refuse: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
