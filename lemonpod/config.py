@@ -11,7 +11,7 @@ import difflib
 import math
 import os
 import pwd
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -29,16 +29,14 @@ from lemonpod.models.json_file import parse_object, read_bytes
 
 DEFAULT_HOST: Final = "localhost"
 DEFAULT_PORT: Final = 13305
-SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
-
 DEFAULT_MAX_LOADED: Final = 1
-
+SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
-# With zero these would ask without a pause, or give nobody the time to answer.
 _KINDS: Final[Mapping[Any, str]] = MappingProxyType(
     {bool: "true or false", int: "an integer", float: "a number"}
 )
+# With zero these would ask without a pause, or give nobody the time to answer.
 _ABOVE_ZERO: Final = frozenset(
     {
         "body_timeout",
@@ -162,52 +160,39 @@ def settle(
     log_level: str | None = None,
 ) -> Settings:
     """What the layers come to, of which later ones win; raises ConfigError naming place and key."""
-    engine = EngineSettings()
-    gateway = GatewaySettings()
-    containers = ContainerPolicy()
+    engine, gateway, containers = EngineSettings(), GatewaySettings(), ContainerPolicy()
     options: dict[str, Any] = {}
     sections: dict[str, Mapping[str, JsonValue]] = {}
     for where, document in layers:
         _check_keys(document, where)
         ours = document.get("lemonpod", {})
-        sections |= {
-            name: {**sections.get(name, {}), **value}
-            for name, value in document.items()
-            if isinstance(value, dict) and name != "lemonpod"
-        }
+        for name, value in document.items():
+            if isinstance(value, dict) and name != "lemonpod":
+                sections[name] = {**sections.get(name, {}), **value}
         options |= document
         engine = _override(engine, ours, where)
+        _check_ports(engine, where)
         gateway = _override(gateway, ours, where)
         containers = _override(containers, ours, where)
         _refuse_unknown(ours, _OURS, f"{where}: lemonpod")
     engine = _override(engine, _watchdog(environ), "environment")
-    if not 1 <= engine.first_port <= engine.last_port <= 65535:
-        raise ConfigError(
-            f"lemonpod.first_port: {engine.first_port} to {engine.last_port} is no range of ports",
-            hint="both lie between 1 and 65535, and the first is not above the last",
-        )
+    origins = environ.get("LEMONADE_ALLOWED_ORIGINS", "")
     gateway = replace(
         gateway,
         api_key=environ.get("LEMONADE_API_KEY") or None,
         admin_api_key=environ.get("LEMONADE_ADMIN_API_KEY") or None,
-        allowed_origins=tuple(_list(environ.get("LEMONADE_ALLOWED_ORIGINS", ""))),
+        allowed_origins=tuple(filter(None, map(str.strip, origins.split(",")))),
     )
-    level = (log_level or options.get("log_level", "info")).lower()
-    if level not in LOG_LEVELS:
-        raise ConfigError(f"log_level must be one of {', '.join(LOG_LEVELS)}, not {level!r}")
-    chosen_port = port if port is not None else options.get("port", DEFAULT_PORT)
-    if not 0 <= chosen_port <= 65535:
-        raise ConfigError(f"port must be between 0 and 65535, not {chosen_port}")
     return Settings(
         folders=folders,
-        host=_checked_host(host or options.get("host", DEFAULT_HOST)),
-        port=chosen_port,
-        log_level=level,
+        host=_host("host", host or options.get("host", DEFAULT_HOST)),
+        port=_port("port", options.get("port", DEFAULT_PORT) if port is None else port),
+        log_level=_level("log_level", log_level or options.get("log_level", "info")),
         models_dir=options.get("models_dir", "auto"),
         extra_models_dir=_extra_models(options.get("extra_models_dir", ""), environ, folders),
         offline=options.get("offline", False),
-        max_loaded_models=_limit(options.get("max_loaded_models", DEFAULT_MAX_LOADED)),
-        memory_threshold=_threshold(options.get(THRESHOLD, MEMORY_THRESHOLD)),
+        max_loaded_models=options.get("max_loaded_models", DEFAULT_MAX_LOADED),
+        memory_threshold=options.get(THRESHOLD, MEMORY_THRESHOLD),
         launch_options={name: options[name] for name in LAUNCH_OPTIONS if name in options},
         recipe_options=sections,
         unused={name: options[name] for name in options.keys() & UNUSED_KEYS - sections.keys()},
@@ -227,30 +212,70 @@ def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Pa
     return folders.config / text
 
 
-def _limit(value: int) -> int:
+def _limit(name: str, value: int) -> int:
     if value < 1 and value != UNLIMITED:
-        raise ConfigError(f"max_loaded_models must be above zero, or {UNLIMITED} for any number, not {value}")
+        raise ConfigError(f"{name} must be above zero, or {UNLIMITED} for any number, not {value}")
     return value
 
 
-def _threshold(value: float) -> float:
+def _share(name: str, value: float) -> float:
     if not 0 <= value <= 1:
-        raise ConfigError(
-            f"{THRESHOLD} must be between 0 and 1, not {value}",
-            hint="it is a share: 0.9 stands for 90 %",
-        )
+        raise ConfigError(f"{name} must be between 0 and 1, not {value}", hint="a share: 0.9 is for 90 %")
     return value
 
 
-def _checked_host(host: str) -> str:
+def _idle_time(name: str, value: float) -> float:
+    if value < 0 and value != -1:  # Lemonade's "not set"
+        raise ConfigError(f"{name} must be a number of seconds, not {value}", hint="0 stands for never")
+    return value
+
+
+def _port(name: str, value: int) -> int:
+    if not 0 <= value <= 65535:
+        raise ConfigError(f"{name} must be between 0 and 65535, not {value}")
+    return value
+
+
+def _level(name: str, text: str) -> str:
+    level = text.lower()
+    if level not in LOG_LEVELS:
+        raise ConfigError(f"{name} must be one of {', '.join(LOG_LEVELS)}, not {text!r}")
+    return level
+
+
+def _host(name: str, text: str) -> str:
     """The host, unless no machine can be called that; whether one is, listening will show."""
-    labels = host.rstrip(".").split(".")
-    if not host.isascii() or not all(0 < len(label) < 64 for label in labels):
+    if not text:  # which the system takes for every address of this machine
+        raise ConfigError(f"{name} is empty", hint="localhost, or 0.0.0.0 for whoever reaches this machine")
+    labels = text.rstrip(".").split(".")
+    if not text.isascii() or not all(0 < len(label) < 64 for label in labels):
         try:
-            host.encode("idna")
+            text.encode("idna")
         except UnicodeError as error:
-            raise ConfigError(f"host {host!r} is no name or address of a machine") from error
-    return host
+            raise ConfigError(f"{name} {text!r} is no name or address of a machine") from error
+    return text
+
+
+# What can be wrong though it is of the right type.
+_CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = MappingProxyType(
+    {
+        THRESHOLD: _share,
+        "downsize_idle_timeout": _idle_time,
+        "evict_idle_timeout": _idle_time,
+        "host": _host,
+        "log_level": _level,
+        "max_loaded_models": _limit,
+        "port": _port,
+    }
+)
+
+
+def _check_ports(engine: EngineSettings, where: object) -> None:
+    if not 1 <= engine.first_port <= engine.last_port <= 65535:
+        raise ConfigError(
+            f"{where}: lemonpod.first_port: {engine.first_port} to {engine.last_port} is no range of ports",
+            hint="both lie between 1 and 65535, and the first is not above the last",
+        )
 
 
 def _first(environ: Mapping[str, str], *names: str) -> Path | None:
@@ -283,10 +308,6 @@ def home_folder(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _list(text: str) -> Iterable[str]:
-    return (item.strip() for item in text.split(",") if item.strip())
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         data = read_bytes(path)
@@ -296,20 +317,28 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check_keys(document: Mapping[str, Any], where: object) -> None:
-    recipes = {name for name, value in document.items() if isinstance(value, dict)}
+    recipes = [name for name, value in document.items() if isinstance(value, dict)]
     _refuse_unknown(document, {*USED_KEYS, *UNUSED_KEYS, *recipes}, str(where))
-    for name in recipes - USED_KEYS.keys():
+    for name in recipes:
         # Every object counts as a recipe's section, but no recipe has options of these names.
-        if document[name] and document[name].keys() <= _OURS:
+        if name not in USED_KEYS and document[name] and document[name].keys() <= _OURS:
             raise ConfigError(f"{where}: unknown key {name!r}", hint="did you mean 'lemonpod'?")
     for name, kind in USED_KEYS.items():
-        value = document.get(name)
-        accepted = (int, float) if kind is float else kind
-        is_kind = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
-        if name in document and not is_kind:
-            raise ConfigError(f"{where}: {name} must be of type {kind.__name__}, not {value!r}")
-        if isinstance(value, str) and "\0" in value:
-            raise ConfigError(f"{where}: {name} holds a NUL character")
+        if name in document:
+            _check_value(name, document[name], kind, where)
+
+
+def _check_value(name: str, value: object, kind: type, where: object) -> None:
+    accepted = (int, float) if kind is float else kind
+    if not isinstance(value, accepted) or isinstance(value, bool) is not (kind is bool):
+        raise ConfigError(f"{where}: {name} must be of type {kind.__name__}, not {value!r}")
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{where}: {name} holds a NUL character")
+    try:
+        if name in _CHECKS:
+            _CHECKS[name](name, value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

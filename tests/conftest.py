@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The test command says of the same code the same; `just nightly` looks for what these inputs do not find.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("random", derandomize=False, print_blob=True)
+# Neither judges by time, for the machine may be busy.
+_unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _unhurried, derandomize=True)
+settings.register_profile("random", _unhurried, derandomize=False, print_blob=True)
 settings.load_profile("same")
 
 pytest_plugins = ("tests.lab.fixtures",)

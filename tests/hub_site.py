@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "a" * 40
@@ -37,6 +38,18 @@ class Repo:
         return path.endswith((".gguf", ".safetensors", ".bin"))
 
 
+def listing_of(name: str, repo: Repo) -> dict[str, Any]:
+    """What the hub says of a repository."""
+    siblings = []
+    for path, content in repo.files.items():
+        size = repo.sizes.get(path, len(content))
+        sibling = {"rfilename": path, "size": size, "blobId": etag_of(content, lfs=False)}
+        if repo.is_lfs(path):
+            sibling["lfs"] = {"sha256": etag_of(content, lfs=True), "size": size, "pointerSize": 1}
+        siblings.append(sibling)
+    return {"id": name, "modelId": name, "sha": repo.commit, "siblings": siblings}
+
+
 @dataclass(frozen=True)
 class Asked:
     method: str
@@ -45,7 +58,7 @@ class Asked:
     authorization: str | None
 
 
-@dataclass
+@dataclass(repr=False)
 class HubSite:
     """What it holds, and how it is to misbehave."""
 
@@ -58,9 +71,17 @@ class HubSite:
     """Status and headers of the next answers, instead of what was asked for."""
     swapped: dict[str, bytes] = field(default_factory=dict)
     """By path, content that is sent instead of what was promised."""
+    listing: bytes | None = None
+    """Sent instead of any repository's."""
+    content: tuple[int, Mapping[str, str], bytes] | None = None
+    """Status, headers and body sent instead of any file's content."""
     ranges: bool = True
+    silent: bool = False
+    """It takes every connection, and says nothing."""
     gate: threading.Event | None = None
     """Content after its first half waits for it."""
+    over: threading.Event = field(default_factory=threading.Event)
+    """The site is being closed."""
 
     def contents(self) -> list[Asked]:
         """The requests for content."""
@@ -80,7 +101,9 @@ def hub_site() -> Iterator[HubSite]:
             site.asked.append(
                 Asked(self.command, path, self.headers.get("Range"), self.headers.get("Authorization"))
             )
-            if site.refuse:
+            if site.silent:
+                site.over.wait(30)
+            elif site.refuse:
                 status, headers = site.refuse.pop(0)
                 self._answer(status, b"{}", headers)
             elif path == "/api/models":
@@ -97,20 +120,12 @@ def hub_site() -> Iterator[HubSite]:
         do_HEAD = do_GET
 
         def _info(self, name: str) -> None:
-            repo = site.repos.get(name)
             if self._refused(name):
                 return
-            assert repo is not None
-            siblings = []
-            for path, content in repo.files.items():
-                size = repo.sizes.get(path, len(content))
-                lfs = repo.is_lfs(path)
-                sibling = {"rfilename": path, "size": size, "blobId": etag_of(content, lfs=False)}
-                if lfs:
-                    sibling["lfs"] = {"sha256": etag_of(content, lfs=True), "size": size, "pointerSize": 1}
-                siblings.append(sibling)
-            body = {"id": name, "modelId": name, "sha": repo.commit, "siblings": siblings}
-            self._answer(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            body = site.listing
+            if body is None:
+                body = json.dumps(listing_of(name, site.repos[name])).encode()
+            self._answer(200, body, {"Content-Type": "application/json"})
 
         def _search(self, query: dict[str, list[str]]) -> None:
             found = [
@@ -119,7 +134,9 @@ def hub_site() -> Iterator[HubSite]:
                 if query["search"][0] in name and set(query.get("filter", [])) <= set(repo.tags)
             ]
             body = json.dumps(found[: int(query["limit"][0])]).encode()
-            self._answer(200, body, {"Content-Type": "application/json"})
+            self._answer(
+                200, body if site.listing is None else site.listing, {"Content-Type": "application/json"}
+            )
 
         def _refused(self, name: str) -> bool:
             repo = site.repos.get(name)
@@ -147,6 +164,10 @@ def hub_site() -> Iterator[HubSite]:
             )
 
         def _content(self, name: str, file: str) -> None:
+            if site.content is not None:
+                status, headers, body = site.content
+                self._answer(status, body, headers)
+                return
             content = site.swapped.get(file, site.repos[name].files[file])
             start = 0
             if site.ranges and (wanted := self.headers.get("Range")):
@@ -177,9 +198,8 @@ def hub_site() -> Iterator[HubSite]:
 
         def _answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
             self.send_response(status)
-            for key, value in (headers or {}).items():
+            for key, value in ({"Content-Length": str(len(body))} | dict(headers or {})).items():
                 self.send_header(key, value)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
@@ -203,6 +223,7 @@ def hub_site() -> Iterator[HubSite]:
         try:
             yield site
         finally:
+            site.over.set()
             if site.gate is not None:
                 site.gate.set()
             server.shutdown()

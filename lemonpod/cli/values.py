@@ -23,7 +23,7 @@ def parse_options(arguments: Sequence[str]) -> dict[str, JsonValue]:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="--option")
         try:
             options[name] = json.loads(text, parse_constant=_no_json, parse_float=_finite)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[name] = text
     return options
 

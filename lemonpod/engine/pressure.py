@@ -48,8 +48,9 @@ class Holder:
 
     def score(self, now: float) -> float:
         """How well it can be done without: long unused, soon loaded again, and not said to matter."""
+        # One after the other: the product of small numbers may be nothing.
         load = _UNKNOWN_LOAD if self.loaded_in is None else max(self.loaded_in, _SHORTEST_LOAD)
-        return (now - self.used) / (load * self.stay.evict_weight_factor)
+        return (now - self.used) / load / self.stay.evict_weight_factor
 
 
 class Relief(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
@@ -33,6 +33,7 @@ class Stay:
 
 STAY_OPTIONS: Final = frozenset(field.name for field in fields(Stay))
 _WEIGHT: Final = "evict_weight_factor"
+_MOST: Final = sys.float_info.max
 
 
 class Step(Enum):
@@ -80,6 +81,5 @@ def next_step(stay: Stay, *, idle: float, can_downsize: bool, is_downsized: bool
 
 
 def _is_amount(value: JsonValue) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    )
+    # Whole numbers have no end, unlike those that they are calculated with.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from lemonpod.contract.vocabulary import JsonValue
-from lemonpod.errors import ConfigError
-from lemonpod.models.json_file import parse_object, read_bytes
+from lemonpod.errors import ConfigError, InvalidModelError
+from lemonpod.models.json_file import as_data, parse_object, read_bytes
 
 _LOCK_TIMEOUT: Final = 10.0
 _LOCK_POLL: Final = 0.01
@@ -31,7 +30,7 @@ def edited(file: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
         with _locked(path):
             document = _existing(path)
             yield path, document
-            _replace(path, json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+            _replace(path, _content(path, document))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -67,13 +66,21 @@ def _existing(path: Path) -> dict[str, JsonValue]:
         ) from error
 
 
-def _replace(path: Path, text: str) -> None:
-    """Put `text` in the place of `path` in one step, with the mode and owner of what was there."""
+def _content(path: Path, document: Mapping[str, JsonValue]) -> bytes:
+    """The file's new content; what nobody could read again would cost all that is in it."""
+    try:
+        return as_data(document)
+    except ConfigError as error:
+        raise InvalidModelError(f"{path}: {error.message}", hint="nothing was changed") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put `data` in the place of `path` in one step, with the mode and owner of what was there."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "wb") as file:
             _copy_ownership(path, file.fileno())
-            file.write(text)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

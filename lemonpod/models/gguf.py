@@ -21,6 +21,7 @@ _LIMIT: Final = 64 << 20
 _MAX_PAIRS: Final = 4096
 _MAX_TEXT: Final = 1 << 20
 _VERSIONS: Final = (2, 3)
+_COUNT: Final = struct.Struct("<Q")
 _STRING, _ARRAY = 8, 9
 # By type number; little-endian, as all files are that engines here can load.
 _SCALARS: Final = {
@@ -81,21 +82,33 @@ class _Bytes:
         return bytes(self._data[self._at - size : self._at])
 
     def skip(self, size: int) -> None:
-        end = self._at + size
+        self._at = self._reach(self._at + size)
+
+    def skip_texts(self, count: int) -> None:
+        """As often `skip(count())`, in a quarter of the time: vocabularies are long."""
+        at = self._at
+        for _ in range(count):
+            end = at + _COUNT.size
+            if end > len(self._data):
+                self._reach(end)
+            at = end + _COUNT.unpack_from(self._data, at)[0]
+        self._at = self._reach(at)
+
+    def _reach(self, end: int) -> int:
         if end > _LIMIT:
             raise _Unreadable
         while len(self._data) < end:
             if not (more := self._file.read(_STEP)):
                 raise _Unreadable
             self._data += more
-        self._at = end
+        return end
 
     def number(self, form: str) -> int | float | bool:
         value: int | float | bool = struct.unpack(form, self.take(struct.calcsize(form)))[0]
         return value
 
     def count(self) -> int:
-        return int(self.number("<Q"))
+        return int(self.number(_COUNT.format))
 
 
 def _header(data: _Bytes) -> Header | None:
@@ -109,8 +122,6 @@ def _header(data: _Bytes) -> Header | None:
         value = _value(data)
         if key.startswith("general.") or key == "tokenizer.chat_template" or key.endswith(".context_length"):
             found[key] = value
-        if "tokenizer.chat_template" in found:
-            break  # the writers put it behind what else is wanted
     architecture = _string(found.get("general.architecture"))
     return Header(
         architecture=architecture,
@@ -133,11 +144,10 @@ def _value(data: _Bytes) -> int | float | str | None:
 
 def _pass_array(data: _Bytes) -> None:
     kind, count = data.number("<I"), data.count()
-    if kind != _STRING:
+    if kind == _STRING:
+        data.skip_texts(count)
+    else:
         data.skip(count * struct.calcsize(_form(kind)))
-        return
-    for _ in range(count):
-        data.skip(data.count())
 
 
 def _form(kind: float) -> str:

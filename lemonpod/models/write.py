@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from lemonpod.errors import ConfigError, InvalidModelError
 from lemonpod.models.checkpoint import check_syntax
 from lemonpod.models.edited import edited
 from lemonpod.models.entry import MAIN, ModelEntry, Origin
+from lemonpod.models.json_file import as_data
 from lemonpod.models.names import bare_name, canonical_id
 from lemonpod.models.parse import is_absolute, parse_entry
 from lemonpod.models.registry import RECIPE_OPTIONS, USER_MODELS
@@ -158,10 +158,7 @@ def _draft(
         entry["recipe_options"] = dict(recipe_options)
     if is_absolute(checkpoints.get(MAIN, "")):
         entry["source"] = Origin.LOCAL_PATH.value
-    try:
-        json.dumps(entry, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"the model cannot be written as JSON: {error}") from error
+    as_data(entry)  # refuses what could not be read again
     model, problems = parse_entry(name, entry)
     if model is None or problems:
         raise ConfigError("; ".join(str(problem) for problem in problems))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import httpx2
-from huggingface_hub import HfApi, constants, hf_hub_url
+from huggingface_hub import constants, hf_hub_url
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status, validate_repo_id
 
 from lemonpod.errors import (
     HubAccessError,
@@ -29,16 +29,23 @@ from lemonpod.errors import (
     LemonpodError,
     ModelPullError,
 )
-from lemonpod.models.parse import has_control
-from lemonpod.pull.repo import Found, Listing, RemoteFile
+from lemonpod.pull.repo import Found, Listing, found_in, listing_in
 
 TRIES: Final = 5
 """In a row without a byte of progress."""
 _LONGEST_WAIT: Final = 30.0
 """A hub that wants to be left alone for longer is told of, not waited for."""
 _AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
-_ETAG: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LONGEST: Final = 64 << 20
+"""Of an answer: a listing of tens of thousands of files."""
+
+_OF_THE_LIBRARY: Final = (
+    HfHubHTTPError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    OfflineModeIsEnabled,
+    HFValidationError,
+)
 
 T = TypeVar("T")
 
@@ -71,43 +78,45 @@ class Patience:
 
 def list_repo(repo: str) -> Listing:
     """The repository as it is now on its main branch. Raises ModelPullError."""
-
-    def ask() -> Listing:
-        info = HfApi().model_info(repo, files_metadata=True)
-        files = [
-            RemoteFile(
-                path=sibling.rfilename,
-                size=sibling.size or 0,
-                etag=sibling.lfs.sha256 if sibling.lfs else sibling.blob_id or "",
-            )
-            for sibling in info.siblings or []
-        ]
-        return _checked(Listing(repo=repo, commit=info.sha or "", files=tuple(sorted(files, key=_path))))
-
     with told(repo):
-        return _patiently(ask)
+        validate_repo_id(repo)
+    return _read(repo, f"/api/models/{repo}", {"blobs": "true"}, lambda answer: listing_in(answer, repo))
 
 
 def search(query: str, *, limit: int, gguf: bool) -> list[Found]:
     """The repositories that fit, those first that are fetched most. Raises ModelPullError."""
-
     parameters: dict[str, str | int] = {"search": query, "limit": limit, "sort": "downloads"}
     if gguf:
         parameters["filter"] = "gguf"
+    return _read(query, "/api/models", parameters, found_in)
 
-    def ask() -> list[Found]:
-        # Not over HfApi: it waits by itself where the hub wants to be left alone, for as long as it is told.
-        response = get_session().get(
-            f"{constants.ENDPOINT}/api/models",
-            params=parameters,
-            headers=build_hf_headers(),
-            timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-        )
-        hf_raise_for_status(response)
-        return [_found(info) for info in response.json()]
 
-    with told(query):
-        return _patiently(ask)
+def _read(subject: str, path: str, parameters: Mapping[str, str | int], read: Callable[[object], T]) -> T:
+    """What the hub answers, of which `read` makes a value, or raises ValueError.
+
+    Not over HfApi: it waits by itself where the hub wants to be left alone, for as long as it is told, and
+    without an end for an answer that never comes.
+    """
+    url = str(httpx2.URL(constants.ENDPOINT + path, params=parameters))
+    try:
+        with told(subject):
+            answer = _patiently(lambda: _asked(url))
+        return read(json.loads(answer))
+    except (ValueError, RecursionError) as error:
+        raise ModelPullError(
+            f"the hub's answer for '{subject}' is none: {error}",
+            hint=f"see whether it is a hub that answers at {constants.ENDPOINT}",
+        ) from error
+
+
+def _asked(url: str) -> bytes:
+    answer = bytearray()
+    with _answering(url, build_hf_headers()) as response:
+        for chunk in response.iter_bytes():
+            answer += chunk
+            if len(answer) > _LONGEST:
+                raise ValueError(f"it is longer than {_LONGEST >> 20} MiB")
+    return bytes(answer)
 
 
 @contextmanager
@@ -116,12 +125,21 @@ def opened(repo: str, commit: str, path: str, start: int) -> Iterator[httpx2.Res
     headers = build_hf_headers() | {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
+    with _answering(hf_hub_url(repo, path, revision=commit), headers) as response:
+        yield response
+
+
+@contextmanager
+def _answering(url: str, headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
     timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
-    url = hf_hub_url(repo, path, revision=commit)
     with get_session().stream(
         "GET", url, headers=headers, timeout=timeout, follow_redirects=True
     ) as response:
-        hf_raise_for_status(response)
+        try:
+            hf_raise_for_status(response)
+        except (AttributeError, LookupError, RecursionError, TypeError, UnicodeDecodeError) as error:
+            # The library takes the body of an error for what it should be.
+            raise HfHubHTTPError(f"status {response.status_code}", response=response) from error
         yield response
 
 
@@ -130,7 +148,7 @@ def told(repo: str) -> Iterator[None]:
     """Turn what the hub's library raises into errors of ours."""
     try:
         yield
-    except (HfHubHTTPError, httpx2.HTTPError, OfflineModeIsEnabled, HFValidationError) as error:
+    except _OF_THE_LIBRARY as error:
         raise _ours(error, repo) from error
 
 
@@ -171,31 +189,6 @@ def _patiently(ask: Callable[[], T]) -> T:
             return ask()
         except (HfHubHTTPError, httpx2.TransportError) as error:
             patience.wait(error)
-
-
-def _checked(listing: Listing) -> Listing:
-    """Its names become paths of ours: none may lead out of the cache, whoever answered."""
-    parts = [part for path in listing.paths for part in path.split("/")]
-    is_odd = any("\\" in part or has_control(part) or part in {"", ".", ".."} for part in parts)
-    if is_odd or not _COMMIT.fullmatch(listing.commit):
-        raise ModelPullError(f"the hub's answer for '{listing.repo}' is none")
-    if not all(_ETAG.fullmatch(file.etag) for file in listing.files):
-        raise ModelPullError(f"the hub's answer for '{listing.repo}' lacks hashes of its files")
-    return listing
-
-
-def _found(info: Mapping[str, Any]) -> Found:
-    return Found(
-        repo=str(info["id"]),
-        tags=tuple(map(str, info.get("tags") or ())),
-        task=str(info.get("pipeline_tag") or ""),
-        downloads=int(info.get("downloads") or 0),
-        likes=int(info.get("likes") or 0),
-    )
-
-
-def _path(file: RemoteFile) -> str:
-    return file.path
 
 
 def _retry_after(response: httpx2.Response) -> float:

@@ -38,7 +38,7 @@ STARTS = st.sampled_from(
 
 
 @given(STARTS, st.lists(WORDS, max_size=8))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_any_argv_is_split_or_refused(start: list[str], words: list[str]) -> None:
     argv = [*start, *words]
     try:
@@ -85,13 +85,13 @@ def commands(draw: st.DrawFn) -> ContainerCommand:
 
 
 @given(commands())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_what_is_joined_splits_into_the_same(command: ContainerCommand) -> None:
     assert split(join(command)) == command
 
 
 @given(commands(), st.sampled_from(sorted(WRAPPERS)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_wrapper_changes_nothing_behind_it(command: ContainerCommand, wrapper: str) -> None:
     wrapped = split([wrapper, *join(replace(command, wrapper=()))])
     assert wrapped == replace(command, wrapper=(wrapper,))

@@ -102,7 +102,7 @@ def spec_or_none(command: ContainerCommand, files: str) -> ContainerSpec | None:
 
 
 @given(commands(), FILES)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_a_command_becomes_a_body_or_is_refused(command: ContainerCommand, files: str) -> None:
     spec = spec_or_none(command, files)
     if spec is None:
@@ -113,7 +113,7 @@ def test_a_command_becomes_a_body_or_is_refused(command: ContainerCommand, files
 
 
 @given(commands(flags=3), FILES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_is_printed_asks_for_the_same(command: ContainerCommand, files: str) -> None:
     spec = spec_or_none(command, files)
     again = split(join(command))

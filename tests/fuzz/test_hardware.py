@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lemonpod.contract.vocabulary import Accelerator
@@ -24,7 +24,7 @@ from tests.hardware import FILES
 MACHINES: list[dict[str, Any]] = [json.loads(file.read_bytes()) for file in FILES]
 PLACES = sorted({path for one in MACHINES for part in ("files", "links") for path in one[part]})
 
-fuzz = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+fuzz = settings(max_examples=100)
 
 numbers = st.integers(-(1 << 70), 1 << 70).map(str) | st.integers(0, 1 << 70).map(hex)
 lines = st.sampled_from(

@@ -109,7 +109,7 @@ def chosen(manifest: Manifest, facts: HostFacts, **said: str | None) -> Choice |
         return None
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(manifests, hosts, st.none() | ACCELERATORS)
 def test_installed_is_what_is_launched(
     manifest: Manifest, facts: HostFacts, accelerator: Accelerator | None
@@ -139,7 +139,7 @@ def test_installed_is_what_is_launched(
     assert plan.spec.argv[0] == str(install.executable(selection.block.binary or ""))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(manifests, hosts, ACCELERATORS, st.sampled_from(ARCHS))
 def test_what_is_said_by_hand_is_what_such_a_host_launches(
     manifest: Manifest, facts: HostFacts, accelerator: Accelerator, arch: str
@@ -153,7 +153,7 @@ def test_what_is_said_by_hand_is_what_such_a_host_launches(
     assert choice.artifact == artifact_of(manifest, selection.block)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(manifests, hosts)
 def test_nothing_else_is_launched_than_what_is_named(manifest: Manifest, facts: HostFacts) -> None:
     """With another artifact alone a launch fails, and names a command that mends it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lemonpod.contract.manifest import Manifest
@@ -31,7 +31,7 @@ WORDS = sorted(
     | {"command", "args", "env", "arch", "source", "sha256", "binary", "{port}", "{nope}", "", "1", "x\n"}
 )
 
-fuzz = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+fuzz = settings(max_examples=150)
 
 # YAML has no escapes for halves of a character, so JSON's escapes beyond the first plane are none of its own.
 characters = st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFF)

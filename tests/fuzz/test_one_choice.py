@@ -60,7 +60,7 @@ passthrough = st.builds(
     ),
     templates,
     st.dictionaries(st.sampled_from(KEYS), st.builds(lambda args: {"args": args}, templates), max_size=3),
-    st.sets(ACCELERATORS, min_size=1, max_size=3),
+    st.lists(ACCELERATORS, unique=True, min_size=1, max_size=3),
 )
 
 
@@ -150,7 +150,7 @@ def place_of(selection: Selection) -> str:
 
 
 @pytest.mark.timeout(300)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(recipes(), hosts | real_hosts, st.data())
 def test_one_choice(document: dict[str, Any], facts: HostFacts, data: st.DataObject) -> None:
     manifest = parse_manifest(document)

@@ -17,7 +17,7 @@ BITS = st.sampled_from(
 
 
 @given(st.lists(BITS, max_size=40).map(b"".join), CUTS)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[int]) -> None:  # H27
     renamer = EventRenamer("new")
     sent = b"".join([renamer.feed(segment) for segment in split(data, cuts)])
@@ -27,7 +27,7 @@ def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[i
 
 
 @given(st.lists(BITS, max_size=40).map(b"".join), CUTS)
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 def test_one_go_and_steps_agree_on_bodies(data: bytes, cuts: list[int]) -> None:
     renamer = JsonRenamer("new")
 
@@ -40,7 +40,7 @@ def test_one_go_and_steps_agree_on_bodies(data: bytes, cuts: list[int]) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 def test_a_form_decides_as_the_steps_do(told: list[tuple[bytes, bytes]]) -> None:
     renamer, quick = EventRenamer("new"), EventRenamer("new")
     meter, steps = StreamMeter(), StreamMeter()

@@ -32,7 +32,7 @@ MANIFEST = block_manifest(
 
 
 @given(a=HOSTILE, b=HOSTILE, name=HOSTILE, path=HOSTILE, home=HOSTILE)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_value_adds_an_argument_or_is_read_again(
     a: str, b: str, name: str, path: str, home: str
 ) -> None:  # L29
@@ -76,7 +76,6 @@ def test_a_value_with_a_dash_is_a_number_or_refused(value: str, text: str) -> No
 
 
 @given(st.lists(HOSTILE, max_size=4))
-@settings(deadline=None)
 def test_custom_args_stay_the_elements_they_are(args: list[str]) -> None:
     manifest = block_manifest("a", "{custom_args}", "b")
     request = make_request(manifest, options={"args": list(args)}, files=MappingProxyType({}))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +19,7 @@ from lemonpod.gateway.translate import anthropic_answer, ollama_answer
 from lemonpod.gateway.translate.answer import written
 from lemonpod.gateway.translate.endpoints import ENDPOINTS
 from lemonpod.gateway.translate.question import Ask, Stream, Took, Whole
+from tests.fuzz.near import near
 
 NAMES = (
     "arguments", "choices", "completion_tokens", "content", "data", "delta", "dimensions", "embedding",
@@ -46,28 +46,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
     max_leaves=25,
 )
-
-
-@st.composite
-def near(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
-    """What resembles a good object: some of its parts are missing, or exchanged for anything."""
-    document = copy.deepcopy(good)
-    for _ in range(draw(st.integers(0, 4))):
-        if spots := list(_spots(document)):
-            place, key = draw(st.sampled_from(spots))
-            if draw(st.booleans()):
-                del place[key]
-            else:
-                place[key] = draw(JSON)
-    return document
-
-
-def _spots(place: Any) -> Iterator[tuple[Any, Any]]:
-    """Everything in it, however deep, as where it is to be found."""
-    for key in list(place) if isinstance(place, dict) else range(len(place)):
-        yield place, key
-        if isinstance(place[key], dict | list):
-            yield from _spots(place[key])
 
 
 ANTHROPIC = {
@@ -153,12 +131,12 @@ def events(data: bytes) -> list[dict[str, Any]]:
 
 
 REQUESTS = st.sampled_from(sorted(ENDPOINTS)).flatmap(
-    lambda path: st.tuples(st.just(path), near(ANTHROPIC if "messages" in path else OLLAMA))
+    lambda path: st.tuples(st.just(path), near(ANTHROPIC if "messages" in path else OLLAMA, JSON))
 )
 
 
 @given(REQUESTS)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_a_request_is_understood_or_refused(request: tuple[str, dict[str, Any]]) -> None:
     path, document = request
     with suppress(MalformedRequestError):
@@ -208,9 +186,9 @@ def test_what_is_nested_too_deeply_is_refused(path: str) -> None:
             ollama_answer.embedding,
         ]
     ),
-    near(ANSWER),
+    near(ANSWER, JSON),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_an_answer_is_told_or_refused(tell: Whole, answer: Mapping[str, Any]) -> None:
     with suppress(UpstreamError):
         told = strict(written(tell(answer, TOOK)))
@@ -226,11 +204,11 @@ def test_an_answer_is_told_or_refused(tell: Whole, answer: Mapping[str, Any]) ->
         assert all(isinstance(vector, list) for vector in vectors)
 
 
-DOCUMENTS = st.lists(near(EVENT), max_size=5)
+DOCUMENTS = st.lists(near(EVENT, JSON), max_size=5)
 
 
 @given(DOCUMENTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_blocks_follow_one_another(documents: list[Mapping[str, Any]]) -> None:
     stream = anthropic_answer.AnthropicStream("m", ["x"])
     data, is_whole = told_by(stream, documents)
@@ -261,7 +239,7 @@ def test_blocks_follow_one_another(documents: list[Mapping[str, Any]]) -> None:
 
 
 @given(DOCUMENTS, st.sampled_from([ollama_answer.in_chat, ollama_answer.in_generate]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_every_line_is_an_object(documents: list[Mapping[str, Any]], form: ollama_answer.Form) -> None:
     data, is_whole = told_by(ollama_answer.OllamaStream("m", form), documents)
 
@@ -289,7 +267,7 @@ BITS = st.sampled_from(
 
 
 @given(st.lists(BITS, max_size=30).map(b"".join), st.lists(st.integers(1, 5), max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_where_a_stream_is_split_makes_no_difference(data: bytes, sizes: list[int]) -> None:  # H27
     reader, read, at = EventReader(), [], 0
     for size in sizes:

@@ -54,7 +54,7 @@ names = st.sampled_from(["mmproj", "draft", "text_encoder", "vae", "npu_cache"])
     accelerator=st.sampled_from(["cpu", "vulkan", "cuda", "rocm", "metal"]),
     given_=options,
     labels=st.lists(st.sampled_from(["embeddings", "reranking", "mtp", "dflash", "vision"]), max_size=3),
-    more=st.sets(names),
+    more=st.lists(names, unique=True),
     extra=st.lists(st.sampled_from(["--x", "{ctx_size}", "{custom:steps:-1}", "{custom_args}"]), max_size=2),
 )
 def test_what_is_managed_is_said_once(
@@ -62,7 +62,7 @@ def test_what_is_managed_is_said_once(
     accelerator: str,
     given_: dict[str, object],
     labels: list[str],
-    more: set[str],
+    more: list[str],
     extra: list[str],
 ) -> None:
     request = variant_request(

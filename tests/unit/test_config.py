@@ -107,6 +107,8 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"port": "13305"}, "port must be of type int, not '13305'"),
         ({"host": "a..b"}, "host 'a..b' is no name or address of a machine"),
         ({"host": "é" * 80}, "is no name or address of a machine"),
+        ({"host": ""}, "host is empty"),
+        ({"evict_idle_timeout": -2}, "evict_idle_timeout must be a number of seconds, not -2"),
         ({"port": True}, "port must be of type int, not True"),
         ({"port": 70000}, "port must be between 0 and 65535"),
         ({"log_level": "loud"}, "log_level must be one of"),
@@ -130,6 +132,7 @@ def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, document: Any, messa
         load(tmp_path, document)
 
     assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}/config.json: ")
 
 
 def test_a_file_that_is_no_json_is_refused_with_its_name(tmp_path: Path) -> None:

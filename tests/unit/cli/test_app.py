@@ -311,7 +311,7 @@ def test_validate_of_a_folder_looks_at_what_discovery_looks_at(
     assert capsys.readouterr().out == f"{backends / 'UPPER.JSON'}: ok\n"
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "[" * 100_000])
 def test_an_option_that_is_no_json_is_a_text(value: str) -> None:
     assert parse_options([f"x={value}", "y=1.5"]) == {"x": value, "y": 1.5}
 

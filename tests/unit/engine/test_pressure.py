@@ -78,6 +78,7 @@ def test_each_memory_is_that_of_its_engines() -> None:
         (holder(loaded_in=1.0), holder("b", used=500.0)),
         (holder(), holder("b", used=500.0, stay=replace(ON, evict_weight_factor=6.0))),
         (holder(stay=replace(ON, evict_weight_factor=0.5)), holder("b", used=850.0)),
+        (holder(loaded_in=0.1, stay=replace(ON, evict_weight_factor=5e-324)), holder("b", used=850.0)),
         (holder(loaded_in=None), holder("b", loaded_in=2.0)),
         (holder(loaded_in=0.0), holder("b", used=0.0, loaded_in=0.1)),
     ],

@@ -34,14 +34,20 @@ def test_zero_is_never() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("pinned", "yes"), ("auto_evict", 1), ("evict_idle_timeout", "5"), ("downsize_idle_timeout", -2)],
+    [
+        ("pinned", "yes"),
+        ("auto_evict", 1),
+        ("evict_idle_timeout", "5"),
+        ("downsize_idle_timeout", -2),
+        ("evict_idle_timeout", 10**400),
+    ],
 )
 def test_a_wrong_value_is_named(name: str, value: JsonValue) -> None:
     with pytest.raises(LaunchError, match=f"option '{name}' must be "):
         stay_of({name: value})
 
 
-@pytest.mark.parametrize("value", [0, -1, True, "2", float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [0, -1, True, "2", float("inf"), float("nan"), 10**400])
 def test_a_weight_is_above_zero(value: JsonValue) -> None:
     assert stay_of({"evict_weight_factor": 0.5}).evict_weight_factor == 0.5
     with pytest.raises(LaunchError, match="option 'evict_weight_factor' must be a number above zero"):

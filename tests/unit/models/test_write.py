@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lemonpod.errors import ConfigError
+from lemonpod.errors import ConfigError, InvalidModelError
 from lemonpod.models import edited
 from lemonpod.models.registry import ModelRegistry
 from lemonpod.models.write import register, save_options
@@ -165,6 +165,7 @@ def test_a_broken_file_is_refused_and_not_overwritten(tmp_path: Path, data: byte
         ({"labels": ["tts", "image"]}, "different modes"),
         ({"recipe_options": {"x": float("nan")}}, "JSON"),
         ({"recipe_options": {"x": "\ud800"}}, "JSON"),
+        ({"recipe_options": {"x": json.loads("[" * 70 + "]" * 70)}}, "nested deeper than 64 levels"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_written(
@@ -266,3 +267,19 @@ def test_a_broken_options_file_is_not_overwritten(tmp_path: Path) -> None:
         save_options(tmp_path, "user.m", {"threads": 7})
 
     assert (tmp_path / "recipe_options.json").read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (json.loads("[" * 64 + "]" * 64), "'user.m': nested deeper than 64 levels"),
+        (10**200, "'user.m': a number of 201 digits"),
+        ("x" * (8 << 20), "larger than 8 MiB"),
+    ],
+    ids=["deep", "long", "large"],
+)
+def test_nothing_is_saved_that_would_spoil_the_file(tmp_path: Path, value: Any, words: str) -> None:
+    save_options(tmp_path, "user.m", {"threads": 7})
+    with pytest.raises(InvalidModelError, match=rf"recipe_options\.json: {words}.*nothing was changed"):
+        save_options(tmp_path, "user.m", {"args": value})
+    assert json.loads((tmp_path / "recipe_options.json").read_text()) == {"user.m": {"threads": 7}}

@@ -10,14 +10,33 @@ from websockets.frames import Close, Frame, Opcode
 from lemonpod.gateway.data.frames import Frames, close_frame
 
 SIZES = st.sampled_from([0, 1, 125, 126, 127, 300, 65_535, 65_536, 70_000])
+MASKS = st.none() | st.binary(min_size=4, max_size=4)
+CUTS = st.lists(st.integers(0, 1 << 20), max_size=12)
+
+
+def zeros(opcode: Opcode, size: int, mask: bytes | None) -> bytes:
+    """A frame of `size` zeros; a mask makes it a client's."""
+    frame = Frame(opcode, bytes(size)).serialize(mask=False)
+    if mask is None:
+        return frame
+    head = len(frame) - size
+    payload = (mask * (size // 4 + 1))[:size]
+    return bytes((frame[0], frame[1] | 0x80)) + frame[2:head] + mask + payload
+
+
 FRAMES = st.lists(
-    st.builds(
-        lambda opcode, size, mask: Frame(opcode, bytes(size)).serialize(mask=mask),
-        st.sampled_from([Opcode.TEXT, Opcode.BINARY, Opcode.CONT]),
-        SIZES,
-        st.booleans(),
-    ),
-    max_size=6,
+    st.builds(zeros, st.sampled_from([Opcode.TEXT, Opcode.BINARY, Opcode.CONT]), SIZES, MASKS), max_size=6
+)
+HEADS = st.sampled_from(
+    [
+        b"\x82\x05",
+        b"\x82\xfe",
+        b"\x81\x7e\x00",
+        b"\x02\x7f",
+        b"\x88\x02\x03\xe8",
+        b"\xff\xff",
+        b"\x82\x7f" + b"\xff" * 8,
+    ]
 )
 
 
@@ -26,7 +45,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges)]
 
 
-@given(FRAMES, st.lists(st.integers(0, 1 << 20), max_size=12))
+@given(FRAMES, CUTS)
 def test_all_passes_and_where_frames_begin_is_known(frames: list[bytes], cuts: list[int]) -> None:
     follower, data = Frames(70_000), b"".join(frames)
     edges = {sum(map(len, frames[:count])) for count in range(len(frames) + 1)}
@@ -40,18 +59,31 @@ def test_all_passes_and_where_frames_begin_is_known(frames: list[bytes], cuts: l
     assert not follower.closed
 
 
-@given(FRAMES, st.booleans(), st.lists(st.integers(0, 1 << 20), max_size=12))
+@given(FRAMES, MASKS, CUTS)
 def test_nothing_passes_from_a_frame_on_that_is_too_long(
-    frames: list[bytes], mask: bool, cuts: list[int]
+    frames: list[bytes], mask: bytes | None, cuts: list[int]
 ) -> None:
     follower, before = Frames(70_000), b"".join(frames)
-    data = before + Frame(Opcode.BINARY, bytes(70_001)).serialize(mask=mask) + b"\x81\x00"
+    data = before + zeros(Opcode.BINARY, 70_001, mask) + b"\x81\x00"
 
     passed = b"".join(follower.feed(piece) for piece in pieces(data, cuts))
 
     assert passed == before
     assert follower.too_long
     assert follower.between
+
+
+@given(st.lists(st.binary(max_size=6) | HEADS, max_size=12).map(b"".join), CUTS)
+def test_even_of_rubbish_the_split_makes_no_difference(data: bytes, cuts: list[int]) -> None:
+    whole, follower = Frames(300), Frames(300)
+    expected = whole.feed(data)
+
+    passed = b"".join(follower.feed(piece) for piece in pieces(data, cuts))
+
+    assert passed == expected
+    assert data.startswith(passed)
+    assert (follower.too_long, follower.closed) == (whole.too_long, whole.closed)
+    assert follower.between == whole.between
 
 
 def test_a_length_beyond_all_reason_is_too_long() -> None:

@@ -204,7 +204,7 @@ CUTS = st.lists(st.integers(0, 1 << 16), max_size=12)
 
 
 @given(st.lists(events(), max_size=4), CUTS, st.sampled_from([b"\n", b"\r\n", b"\r"]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_events_split_anywhere_read_the_same_but_for_the_name(
     told: list[tuple[bytes, object]], cuts: list[int], end: bytes
 ) -> None:
