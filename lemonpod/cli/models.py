@@ -99,9 +99,9 @@ def _require(file: Path) -> None:
 
 
 def _refuse_without_weights(manifest: Manifest) -> None:
-    from lemonpod.contract.templates import MAIN_CHECKPOINT, checkpoints_of
+    from lemonpod.contract.templates import asks_for_weights
 
-    if MAIN_CHECKPOINT in checkpoints_of(manifest):
+    if asks_for_weights(manifest):
         raise LaunchError(
             f"recipe '{manifest.recipe}' asks for the model's file",
             hint="give --file or --checkpoint; --force registers the model anyway",
