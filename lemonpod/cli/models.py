@@ -137,7 +137,7 @@ def list_models(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the registered models, and what keeps them from loading."""
+    """List the registered models, and what they are missing."""
     inventory = local.inventory(cache_dir, config_dir)
     rows: list[dict[str, Any]] = []
     for servable in inventory.servables():

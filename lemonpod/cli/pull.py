@@ -69,6 +69,8 @@ def pull(
         body |= {"checkpoints": checkpoints, "model_name": _user(model)}
     elif "/" in model and not _is_registered(client, model):
         body |= _from_hub(client, model)
+    elif label and recipe is None:
+        raise typer.BadParameter("labels are of a new model; say its --recipe too", param_hint="--label")
     else:
         body["model_name"] = model if recipe is None else _user(model)
     if recipe is not None:

@@ -67,6 +67,7 @@ async def test_a_model_without_the_file_that_its_recipe_asks_for_is_refused(
     for name in ("new", "m"):
         assert await lemonpod(world, "pull", name, "--recipe", "llamacpp") == EXIT_FINDINGS
         assert "recipe 'llamacpp' asks for the model's file" in capsys.readouterr().err
+    assert await lemonpod(world, "pull", "m", "--label", "vision") == EXIT_USAGE
     assert registered(world) == before
 
 
