@@ -99,9 +99,9 @@ def _require(file: Path) -> None:
 
 
 def _refuse_without_weights(manifest: Manifest) -> None:
-    from lemonpod.contract.templates import MAIN_CHECKPOINT, checkpoints_of
+    from lemonpod.contract.templates import asks_for_weights
 
-    if MAIN_CHECKPOINT in checkpoints_of(manifest):
+    if asks_for_weights(manifest):
         raise LaunchError(
             f"recipe '{manifest.recipe}' asks for the model's file",
             hint="give --file or --checkpoint; --force registers the model anyway",
@@ -137,7 +137,7 @@ def list_models(
     cache_dir: CacheDir = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """List the registered models, and what keeps them from loading."""
+    """List the registered models, and what they are missing."""
     inventory = local.inventory(cache_dir, config_dir)
     rows: list[dict[str, Any]] = []
     for servable in inventory.servables():

@@ -67,8 +67,10 @@ def pull(
     if checkpoint:
         checkpoints = dict(text.split("=", 1) for text in checkpoint)
         body |= {"checkpoints": checkpoints, "model_name": _user(model)}
-    elif "/" in model and recipe is None and not _is_registered(client, model):
+    elif "/" in model and not _is_registered(client, model):
         body |= _from_hub(client, model)
+    elif label and recipe is None:
+        raise typer.BadParameter("labels are of a new model; say its --recipe too", param_hint="--label")
     else:
         body["model_name"] = model if recipe is None else _user(model)
     if recipe is not None:

@@ -41,6 +41,11 @@ def checkpoints_of(manifest: Manifest) -> frozenset[str]:
     return frozenset(named | implied)
 
 
+def asks_for_weights(manifest: Manifest) -> bool:
+    """Whether a model of it must have a main checkpoint; the backend of every variant takes one."""
+    return manifest.variant_of is not None or MAIN_CHECKPOINT in checkpoints_of(manifest)
+
+
 def _block_templates(path: DocumentPath, block: Block) -> Iterator[tuple[DocumentPath, Template]]:
     for field in fields(block):
         match value := getattr(block, field.name):

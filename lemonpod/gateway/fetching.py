@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lemonpod.contract.templates import asks_for_weights
 from lemonpod.errors import InvalidModelError, ModelNotFoundError, UnknownModelError
 from lemonpod.gateway.options_api import check_options
 from lemonpod.gateway.pull_body import Definition
 from lemonpod.inventory.inventory import Inventory
 from lemonpod.inventory.servable import Servable, fetched_checkpoints
+from lemonpod.models.entry import MAIN
 from lemonpod.models.write import Draft
 from lemonpod.pull.pulls import Job, Order, PullProgress, Pulls
 
@@ -87,6 +89,12 @@ async def wish_for(inventory: Inventory, name: str, definition: Definition | Non
     draft, servable = inventory.draft(name, **definition.as_arguments())
     if servable.recipe_problem is not None:
         raise InvalidModelError(f"Model '{name}': {servable.recipe_problem}")
+    manifest = servable.manifest
+    if manifest is not None and MAIN not in servable.entry.checkpoints and asks_for_weights(manifest):
+        raise InvalidModelError(
+            f"Model '{name}': recipe '{definition.recipe}' asks for the model's file",
+            hint="say its checkpoint, as 'org/repo:file.gguf'",
+        )
     check_options(servable, definition.recipe_options)
     return Wish(servable, draft)
 

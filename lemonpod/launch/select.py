@@ -64,7 +64,7 @@ def select_block(
         key = match_arch(block.arch, arch)
         if key is not None:
             block = block.merged_with(block.arch[key])
-            lines.append(f"arch override: '{key}', for this host's {arch}")
+            lines.append(f"arch override: '{key}', for {arch}")
         else:
             found = f"for {arch}" if arch else f"as no architecture for {accelerator} is known"
             lines.append(f"arch override: none {found}, of: {_names(block.arch)}")

@@ -11,7 +11,7 @@ from lemonpod.contract.vocabulary import Accelerator
 from lemonpod.errors import LaunchError, NotInstalledError
 from lemonpod.launch.bases.base import Base
 from lemonpod.launch.bases.words import PREFER_SYSTEM, section_of
-from lemonpod.launch.installed import artifact_of, install_command, install_folder, installed
+from lemonpod.launch.installed import artifact_of, artifacts_of, install_command, install_folder, installed
 from lemonpod.launch.request import LaunchRequest
 from lemonpod.launch.select import Selection
 
@@ -55,8 +55,14 @@ def program_of_variant(request: LaunchRequest, selection: Selection) -> Found:
         return Found(path, "installed")
     if (path := programs.on_path(name)) is not None:
         return Found(path, _PATH)
+    others = ", ".join(sorted(key for key in artifacts_of(manifest, selection.block) if key))
+    why = (
+        f"the manifest's sources are for other GPUs ({others})"
+        if others
+        else "the manifest names no source for it"
+    )
     raise NotInstalledError(
-        f"binary '{name}' is not there, and the manifest names no source for it",
+        f"binary '{name}' is not there, and {why}",
         hint=f"put it into {folder}, or on the PATH of the server",
     )
 

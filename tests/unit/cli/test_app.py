@@ -242,6 +242,9 @@ def test_register_takes_built_in_backends_and_their_own_options(
     block = {"linux": {"cpu": {"binary": "llama-server"}}}
     write(backends / "e.json", make_document(recipe="fork", variant_of="llamacpp", platforms=block))
     command = ["register", "m", "--recipe", recipe]
+    assert run(command) == 1
+    assert f"recipe '{recipe}' asks for the model's file" in capsys.readouterr().err
+    command += ["--checkpoint", "org/repo:Q4_0"]
 
     assert run([*command, "--option", "llamacpp_args=-t 1", "--option", "llamacpp_device=CPU"]) == 0
     assert run([*command, "--option", "sdcpp_args=-t 1"]) == 1

@@ -56,6 +56,19 @@ async def test_a_repository_is_described_by_what_it_holds(
     assert "'org/repo' has several variants: Q8_0, Q4_0" in err
     assert await lemonpod(world, "pull", "org/repo:Q4_0") == EXIT_OK
     assert "repo" in registered(world)
+    assert await lemonpod(world, "pull", "org/repo:Q8_0", "--recipe", RECIPE) == EXIT_OK
+    assert registered(world)["repo"] == {"checkpoint": "org/repo:Q8_0", "recipe": RECIPE}
+
+
+async def test_a_model_without_the_file_that_its_recipe_asks_for_is_refused(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = registered(world)
+    for name in ("new", "m"):
+        assert await lemonpod(world, "pull", name, "--recipe", "llamacpp") == EXIT_FINDINGS
+        assert "recipe 'llamacpp' asks for the model's file" in capsys.readouterr().err
+    assert await lemonpod(world, "pull", "m", "--label", "vision") == EXIT_USAGE
+    assert registered(world) == before
 
 
 async def test_a_model_is_handed_on(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,7 +166,7 @@ def test_the_arch_is_the_accelerators(
     selection = select_block(manifest, facts, None)
     assert selection.arch == expected
     none = f"none as no architecture for {accelerator} is known, of: gfx115*, gfx1151, sm_90"
-    found = f"'{expected}', for this host's {expected}" if expected else none
+    found = f"'{expected}', for {expected}" if expected else none
     assert selection.lines[-1] == f"arch override: {found}"
 
 

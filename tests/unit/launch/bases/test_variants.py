@@ -131,6 +131,12 @@ def test_a_program_of_the_users_own_that_is_nowhere() -> None:
     assert caught.value.hint == "put it into /cache/external/fork, or on the PATH of the server"
 
 
+def test_a_program_that_is_fetched_for_other_gpus_alone() -> None:
+    block = {"arch": {"gfx12*": {"source": URL, "sha256": DIGEST}}}
+    with pytest.raises(LaunchError, match=r"sources are for other GPUs \(gfx12\*\)"):
+        planned(variant_request("llamacpp", "rocm", block=block, programs=FakePrograms()))
+
+
 @pytest.mark.parametrize(
     ("base", "reason"),
     [
