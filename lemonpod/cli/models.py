@@ -17,6 +17,7 @@ from lemonpod.errors import ConfigError, InvalidModelError, LaunchError, RecipeN
 if TYPE_CHECKING:
     from lemonpod.contract.manifest import Manifest
     from lemonpod.contract.vocabulary import JsonValue
+    from lemonpod.inventory.inventory import Inventory
 
 
 def register(
@@ -139,27 +140,29 @@ def list_models(
 ) -> None:
     """List the registered models, and what they are missing."""
     inventory = local.inventory(cache_dir, config_dir)
+    programs: dict[str, str | None] = {}
     rows: list[dict[str, Any]] = []
     for servable in inventory.servables():
         availability = inventory.look_for_files(servable)
+        recipe = servable.entry.recipe
+        if recipe not in programs:
+            programs[recipe] = _missing_program(servable.manifest, inventory)
+        problems = (servable.recipe_problem, programs[recipe], *availability.missing)
         rows.append(
             {
                 "id": servable.entry.id,
-                "recipe": servable.entry.recipe,
+                "recipe": recipe,
                 "mode": servable.mode,
                 "checkpoints": {
                     name: str(file.path or file.ref.text) for name, file in availability.files.items()
                 },
                 "downloaded": not availability.missing,
-                "problems": [
-                    *([servable.recipe_problem] if servable.recipe_problem else []),
-                    *availability.missing,
-                ],
+                "problems": [problem for problem in problems if problem],
             }
         )
-    problems = inventory.models.problems
+    refused = inventory.models.problems
     if as_json:
-        print_json({"models": rows, "refused": problems_as_json(problems)})
+        print_json({"models": rows, "refused": problems_as_json(refused)})
         return
     print_table(
         ["MODEL", "RECIPE", "MODE", "CHECKPOINT", "PROBLEM"],
@@ -175,5 +178,16 @@ def list_models(
         ],
         empty="No model is registered. `lemonpod register --help` tells how.",
     )
-    for problem in problems:
+    for problem in refused:
         typer.echo(f"refused: {problem}", err=True)
+
+
+def _missing_program(manifest: Manifest | None, inventory: Inventory) -> str | None:
+    """Why a variant or a built-in backend has no program here; other recipes name theirs at the start."""
+    if manifest is None or not manifest.variant_of:
+        return None
+    try:
+        inventory.program_of(manifest)
+    except LaunchError as error:
+        return error.message
+    return None
