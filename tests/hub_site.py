@@ -58,20 +58,20 @@ class Asked:
     authorization: str | None
 
 
-@dataclass(repr=False)
+@dataclass
 class HubSite:
     """What it holds, and how it is to misbehave."""
 
     url: str = ""
     repos: dict[str, Repo] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list, init=False)
     cut_after: list[int] = field(default_factory=list)
     """How many bytes the next answers with content send before their connection is cut."""
     refuse: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
     """Status and headers of the next answers, instead of what was asked for."""
     swapped: dict[str, bytes] = field(default_factory=dict)
     """By path, content that is sent instead of what was promised."""
-    listing: bytes | None = None
+    listing: bytes | None = field(default=None, init=False)
     """Sent instead of any repository's."""
     content: tuple[int, Mapping[str, str], bytes] | None = None
     """Status, headers and body sent instead of any file's content."""
@@ -80,7 +80,7 @@ class HubSite:
     """It takes every connection, and says nothing."""
     gate: threading.Event | None = None
     """Content after its first half waits for it."""
-    over: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event, init=False)
     """The site is being closed."""
 
     def contents(self) -> list[Asked]:

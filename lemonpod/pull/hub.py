@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.cookiejar import DefaultCookiePolicy
 from typing import ClassVar, Final, TypeVar
 
 import httpx2
@@ -36,6 +37,8 @@ TRIES: Final = 5
 _LONGEST_WAIT: Final = 30.0
 """A hub that wants to be left alone for longer is told of, not waited for."""
 _AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
+# A cookie that is not ASCII would be the end of every further request.
+_NO_COOKIES: Final = DefaultCookiePolicy(allowed_domains=())
 _LONGEST: Final = 64 << 20
 """Of an answer: a listing of tens of thousands of files."""
 
@@ -132,9 +135,9 @@ def opened(repo: str, commit: str, path: str, start: int) -> Iterator[httpx2.Res
 @contextmanager
 def _answering(url: str, headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
     timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
-    with get_session().stream(
-        "GET", url, headers=headers, timeout=timeout, follow_redirects=True
-    ) as response:
+    session = get_session()
+    session.cookies.jar.set_policy(_NO_COOKIES)
+    with session.stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as response:
         try:
             hf_raise_for_status(response)
         except (AttributeError, LookupError, RecursionError, TypeError, UnicodeDecodeError) as error:

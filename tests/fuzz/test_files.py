@@ -189,7 +189,7 @@ COMMANDS: Final = (
 
 
 @given(FILES, st.sampled_from(COMMANDS))
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_commands_say_what_is_wrong(files: dict[str, bytes], words: tuple[str, ...]) -> None:
     with home(files) as config:
         code, out, err = command(*words)

@@ -117,7 +117,7 @@ def check(hub: Path, site: HubSite, wish: Mapping[str, str]) -> None:
 
 
 @given(near(LISTING, ANYTHING).map(json.dumps), st.sampled_from(WISHES), BODIES | st.none())
-@settings(max_examples=50)
+@settings(max_examples=35)
 def test_of_listings(
     site: HubSite, hub: Path, listing: str, wish: dict[str, str], instead: bytes | None
 ) -> None:
@@ -133,7 +133,7 @@ FOUND: Final = {"id": "org/repo", "tags": ["gguf"], "pipeline_tag": "text", "dow
 
 
 @given(st.lists(near(FOUND, ANYTHING), max_size=3).map(json.dumps).map(str.encode) | BODIES)
-@settings(max_examples=50)
+@settings(max_examples=35)
 def test_of_searches(site: HubSite, listing: bytes) -> None:
     site.listing = listing
     with suppress(ModelPullError):
@@ -143,7 +143,7 @@ def test_of_searches(site: HubSite, listing: bytes) -> None:
 
 
 @given(ANSWERS, st.sampled_from(WISHES))
-@settings(max_examples=50)
+@settings(max_examples=35)
 def test_of_contents(
     site: HubSite, hub: Path, answer: tuple[int, dict[str, str], bytes], wish: dict[str, str]
 ) -> None:

@@ -54,3 +54,9 @@ async def test_a_name_below_another_files(puller: Puller, site: HubSite) -> None
     with pytest.raises(ModelPullError, match=r"'a/b\.gguf' lies below another file"):
         await puller().pull(NAME, Order(checkpoints={"main": "org/evil"}))
     assert not site.contents()
+
+
+async def test_cookies_are_not_kept(puller: Puller, site: HubSite) -> None:
+    site.refuse = [(503, {"Set-Cookie": "\xe9=1"})]
+    await puller().pull(NAME, MAIN)
+    assert len(site.contents()) == 1
