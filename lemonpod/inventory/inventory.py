@@ -28,7 +28,7 @@ from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.installed import find_installs
 from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
-from lemonpod.inventory.servable import Availability, Servable, commits_in_use, find_files, make_servable
+from lemonpod.inventory.servable import Availability, Servable, find_files, in_use, make_servable
 from lemonpod.launch.bases.executable import Found
 from lemonpod.launch.installed import install_folder
 from lemonpod.launch.options import Options, effective_options
@@ -192,12 +192,17 @@ class Inventory:
         """
         await self._edit(self._delete, model)
 
-    async def leftovers(self, kept: Collection[str], *, remove: bool) -> list[Leftover]:
-        """What in the cache no model can use, as `find_leftovers` has it."""
+    async def leftovers(
+        self, kept: Collection[str], running: Collection[str], *, remove: bool
+    ) -> list[Leftover]:
+        """What in the cache no model can use, as `find_leftovers` has it; `running` are ids of models."""
         await self._refreshed()
-        return await asyncio.to_thread(
-            find_leftovers, self.hub, commits_in_use(self.servables(), self.hub), kept, remove=remove
-        )
+        servables = self.servables()
+
+        def look() -> list[Leftover]:
+            return find_leftovers(self.hub, in_use(servables, running, self.hub), kept, remove=remove)
+
+        return await asyncio.to_thread(look)
 
     async def add_alias(self, alias: str, target: str) -> None:
         """Let `alias` stand for a model; raises ConfigError where it cannot, or names a model itself."""
