@@ -151,6 +151,23 @@ async def test_who_leaves_stops_the_pull_and_the_next_goes_on(
     assert found(hub, MAIN) == {"main": BIG}
 
 
+async def test_a_pull_that_is_paused_while_somebody_waits_is_paused(
+    puller: Puller, site: HubSite, hub: Path
+) -> None:
+    site.gate = threading.Event()
+    pulls = puller()
+    waiting = asyncio.create_task(pulls.pull(NAME, MAIN))
+    await until(lambda: any(hub.glob("*/blobs/*.incomplete")))
+    job = pulls.find(NAME)
+    assert job is not None
+
+    await pulls.stop(job, JobState.PAUSED)
+
+    with pytest.raises(ModelPullError, match="was ended"):
+        await waiting
+    assert job.state is JobState.PAUSED
+
+
 async def test_who_comes_while_a_pull_ends_begins_another(puller: Puller, site: HubSite, hub: Path) -> None:
     site.gate = threading.Event()
     pulls = puller()
@@ -330,6 +347,22 @@ async def test_a_cache_without_links(puller: Puller, site: HubSite, hub: Path, r
     site.asked.clear()
     await pulls.pull(NAME, MODEL)
     assert not site.contents()
+
+
+async def test_files_of_one_content_in_a_cache_without_links(
+    puller: Puller, site: HubSite, hub: Path, repo: Repo
+) -> None:
+    names = {"a/x.bin": BIG, "b/x.bin": BIG, "c/x.bin": BIG, "a/empty": b"", "b/empty": b""}
+    repo.files.clear()
+    repo.files.update(names)
+
+    await puller(HF_HUB_DISABLE_SYMLINKS="1").pull(NAME, Order(checkpoints={"main": "org/repo"}))
+
+    [snapshot] = hub.glob("*/snapshots/*")
+    there = {str(path.relative_to(snapshot)): path.read_bytes() for path in snapshot.glob("*/*")}
+    assert there == names
+    assert len([asked for asked in site.contents() if asked.path.endswith("x.bin")]) == 1
+    assert not blobs(hub)
 
 
 async def test_a_cache_that_huggingface_hub_wrote_is_gone_on_with(
