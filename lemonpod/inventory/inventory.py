@@ -188,7 +188,8 @@ class Inventory:
     async def delete(self, model: str) -> None:
         """Take a model, a canonical id, and what on the disk is its alone.
 
-        Raises NotDeletableError while somebody fetches files of its repositories, and ConfigError.
+        Raises ModelNotFoundError, NotDeletableError while somebody fetches files of its repositories, and
+        ConfigError.
         """
         await self._edit(self._delete, model)
 
@@ -206,7 +207,7 @@ class Inventory:
 
     async def add_alias(self, alias: str, target: str) -> None:
         """Let `alias` stand for a model; raises ConfigError where it cannot, or names a model itself."""
-        if alias in self.models.entries or USER_PREFIX + alias in self.models.entries:
+        if self.models.named(alias) is not None:
             raise InvalidModelError(f"'{alias}' is the name of a model", hint="take another alias")
         await self._edit(add_alias, self._aliases_file(), alias, target)
 
@@ -220,9 +221,12 @@ class Inventory:
         return self._registry.aliases_file
 
     def _delete(self, model: str) -> None:
-        entries = self.models.entries
-        others = [entry for id_, entry in entries.items() if id_ != model]
-        remove_files(entries[model], others, self.hub)
+        models = self.models
+        entry = models.entries.get(model)
+        if entry is None:  # somebody else was quicker
+            raise _unknown(model, models)
+        others = [other for id_, other in models.entries.items() if id_ != model]
+        remove_files(entry, others, self.hub)
         unregister(self._registry.config_dir, model)
 
     async def _edit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
