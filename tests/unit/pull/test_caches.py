@@ -212,3 +212,20 @@ async def test_a_pull_that_does_not_fit_leaves_no_folder(puller: Puller, hub: Pa
     with pytest.raises(ModelPullError):
         await puller().pull(NAME, MAIN)
     assert not list(hub.glob("models--*"))
+
+
+async def test_files_of_one_content_in_a_cache_without_links(
+    puller: Puller, site: HubSite, hub: Path, repo: Repo
+) -> None:
+    content = b"GGUF" + bytes(100_000)
+    names = {"a/x.bin": content, "b/x.bin": content, "c/x.bin": content, "a/empty": b"", "b/empty": b""}
+    repo.files.clear()
+    repo.files.update(names)
+
+    await puller(HF_HUB_DISABLE_SYMLINKS="1").pull(NAME, Order(checkpoints={"main": "org/repo"}))
+
+    [snapshot] = hub.glob("*/snapshots/*")
+    there = {str(path.relative_to(snapshot)): path.read_bytes() for path in snapshot.glob("*/*")}
+    assert there == names
+    assert len([asked for asked in site.contents() if asked.path.endswith("x.bin")]) == 1
+    assert not list(hub.glob("*/blobs/*"))

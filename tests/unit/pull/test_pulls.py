@@ -349,22 +349,6 @@ async def test_a_cache_without_links(puller: Puller, site: HubSite, hub: Path, r
     assert not site.contents()
 
 
-async def test_files_of_one_content_in_a_cache_without_links(
-    puller: Puller, site: HubSite, hub: Path, repo: Repo
-) -> None:
-    names = {"a/x.bin": BIG, "b/x.bin": BIG, "c/x.bin": BIG, "a/empty": b"", "b/empty": b""}
-    repo.files.clear()
-    repo.files.update(names)
-
-    await puller(HF_HUB_DISABLE_SYMLINKS="1").pull(NAME, Order(checkpoints={"main": "org/repo"}))
-
-    [snapshot] = hub.glob("*/snapshots/*")
-    there = {str(path.relative_to(snapshot)): path.read_bytes() for path in snapshot.glob("*/*")}
-    assert there == names
-    assert len([asked for asked in site.contents() if asked.path.endswith("x.bin")]) == 1
-    assert not blobs(hub)
-
-
 async def test_a_cache_that_huggingface_hub_wrote_is_gone_on_with(
     puller: Puller, site: HubSite, hub: Path
 ) -> None:
