@@ -336,19 +336,6 @@ async def test_offline_means_offline(puller: Puller, site: HubSite, word: str) -
     assert not site.asked
 
 
-async def test_a_cache_without_links(puller: Puller, site: HubSite, hub: Path, repo: Repo) -> None:
-    pulls = puller(HF_HUB_DISABLE_SYMLINKS="1")
-    await pulls.pull(NAME, MODEL)
-    assert found(hub, MODEL) == {"main": BIG, "mmproj": SMALL}
-    assert not blobs(hub)  # nothing is there twice
-    assert not [path for path in hub.rglob("*") if path.is_symlink()]
-    path = hf_hub_download("org/repo", "m-Q4_0.gguf", cache_dir=hub, local_files_only=True)
-    assert Path(path).read_bytes() == BIG
-    site.asked.clear()
-    await pulls.pull(NAME, MODEL)
-    assert not site.contents()
-
-
 async def test_a_cache_that_huggingface_hub_wrote_is_gone_on_with(
     puller: Puller, site: HubSite, hub: Path
 ) -> None:
