@@ -90,8 +90,8 @@ class Configuration:
             merged = _merged(document, changes)
             layers = read_layers(self._environ, folders)[:-1]
             lower = document_of(self._checked(layers))
+            after = self._checked([*layers, ("settings", merged)])  # before: true equals 1
             _drop_equal(merged, changes, lower)
-            after = self._checked([*layers, ("settings", merged)])
             document.clear()
             document.update(merged)
         return after

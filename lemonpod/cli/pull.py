@@ -138,7 +138,10 @@ def export(
     if output is None:
         print_json(document)
         return
-    output.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        output.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output}: cannot be written: {error.strerror}") from error
     typer.echo(f"wrote {output}")
 
 

@@ -18,7 +18,8 @@ async def clean(request: web.Request) -> web.Response:
     """Tell what it would remove, and with `dry_run` false remove it."""
     dry_run = flag(await object_of(request, or_nothing=True), "dry_run", default=True)
     inventory = request.app[keys.INVENTORY]
-    found = await inventory.leftovers(_paused(request.app[keys.PULLS]), remove=not dry_run)
+    running = {status.model for status in request.app[keys.POOL].statuses()}
+    found = await inventory.leftovers(_paused(request.app[keys.PULLS]), running, remove=not dry_run)
     return web.json_response(
         {
             "orphaned_files": list(map(_told, found)),

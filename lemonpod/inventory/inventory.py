@@ -28,7 +28,7 @@ from lemonpod.inventory.caller import this_caller
 from lemonpod.inventory.installed import find_installs
 from lemonpod.inventory.programs import InstalledPrograms
 from lemonpod.inventory.refresh import Refresh, difference, report
-from lemonpod.inventory.servable import Availability, Servable, commits_in_use, find_files, make_servable
+from lemonpod.inventory.servable import Availability, Servable, find_files, in_use, make_servable
 from lemonpod.launch.bases.executable import Found
 from lemonpod.launch.installed import install_folder
 from lemonpod.launch.options import Options, effective_options
@@ -188,20 +188,26 @@ class Inventory:
     async def delete(self, model: str) -> None:
         """Take a model, a canonical id, and what on the disk is its alone.
 
-        Raises NotDeletableError while somebody fetches files of its repositories, and ConfigError.
+        Raises ModelNotFoundError, NotDeletableError while somebody fetches files of its repositories, and
+        ConfigError.
         """
         await self._edit(self._delete, model)
 
-    async def leftovers(self, kept: Collection[str], *, remove: bool) -> list[Leftover]:
-        """What in the cache no model can use, as `find_leftovers` has it."""
+    async def leftovers(
+        self, kept: Collection[str], running: Collection[str], *, remove: bool
+    ) -> list[Leftover]:
+        """What in the cache no model can use, as `find_leftovers` has it; `running` are ids of models."""
         await self._refreshed()
-        return await asyncio.to_thread(
-            find_leftovers, self.hub, commits_in_use(self.servables(), self.hub), kept, remove=remove
-        )
+        servables = self.servables()
+
+        def look() -> list[Leftover]:
+            return find_leftovers(self.hub, in_use(servables, running, self.hub), kept, remove=remove)
+
+        return await asyncio.to_thread(look)
 
     async def add_alias(self, alias: str, target: str) -> None:
         """Let `alias` stand for a model; raises ConfigError where it cannot, or names a model itself."""
-        if alias in self.models.entries or USER_PREFIX + alias in self.models.entries:
+        if self.models.named(alias) is not None:
             raise InvalidModelError(f"'{alias}' is the name of a model", hint="take another alias")
         await self._edit(add_alias, self._aliases_file(), alias, target)
 
@@ -215,9 +221,12 @@ class Inventory:
         return self._registry.aliases_file
 
     def _delete(self, model: str) -> None:
-        entries = self.models.entries
-        others = [entry for id_, entry in entries.items() if id_ != model]
-        remove_files(entries[model], others, self.hub)
+        models = self.models
+        entry = models.entries.get(model)
+        if entry is None:  # somebody else was quicker
+            raise _unknown(model, models)
+        others = [other for id_, other in models.entries.items() if id_ != model]
+        remove_files(entry, others, self.hub)
         unregister(self._registry.config_dir, model)
 
     async def _edit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

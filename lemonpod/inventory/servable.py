@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,8 @@ from lemonpod.launch.bases.table import BUILTIN_MANIFESTS
 from lemonpod.launch.mode import model_mode
 from lemonpod.models.checkpoint import locate_all, repo_folder
 from lemonpod.models.entry import CheckpointFile, ModelEntry, Origin
+from lemonpod.models.leftovers import InUse
+from lemonpod.models.reach import needed_for, own_paths
 
 # Made by the engine on its first run, so no part of what must be there before.
 _NPU_CACHE: Final = "npu_cache"
@@ -61,26 +63,29 @@ def find_files(servable: Servable, hub: Path) -> Availability:
     return Availability(files=files, missing=tuple(missing))
 
 
-def commits_in_use(servables: Iterable[Servable], hub: Path) -> dict[str, set[str]]:
-    """By folder of the cache, the commits that models are loaded from; reads the disk.
+def in_use(servables: Collection[Servable], running: Collection[str], hub: Path) -> InUse:
+    """What of the cache models are loaded from; reads the disk.
 
-    A repository is left out if a model of it lacks something, or is its engine's own affair: what those
-    would take is not known.
+    A repository's commits are left out if a model of it lacks something, or is its engine's own affair, for
+    what those would take is not known, and while one is `running`, be it from what was current then.
     """
     used: dict[str, set[str]] = {}
     unclear: set[str] = set()
+    paths: set[Path] = set(own_paths(servable.entry for servable in servables))
     for servable in servables:
         folders = {folder for ref in servable.entry.checkpoints.values() if (folder := repo_folder(ref))}
-        found = find_files(servable, hub)
-        if _is_self_managed(servable) or any(file.path is None for file in found.files.values()):
+        files = find_files(servable, hub).files.values()
+        found = {file.path for file in files if file.path is not None}
+        is_running = servable.entry.id in running
+        if is_running or _is_self_managed(servable) or any(file.path is None for file in files):
             unclear |= folders
         for folder in folders:
             commits = used.setdefault(folder, set())
             snapshots = hub / folder / "snapshots"
-            for file in found.files.values():
-                if file.path is not None and snapshots in file.path.parents:
-                    commits.add(file.path.relative_to(snapshots).parts[0])
-    return {folder: commits for folder, commits in used.items() if folder not in unclear}
+            commits |= {path.relative_to(snapshots).parts[0] for path in found if snapshots in path.parents}
+        paths |= found
+    commits_of = {folder: commits for folder, commits in used.items() if folder not in unclear}
+    return InUse(commits=commits_of, places=needed_for(paths))
 
 
 def fetched_checkpoints(servable: Servable) -> dict[str, str]:

@@ -37,16 +37,17 @@ class Models:
         Exact, then under `user.`, then under `extra.`, then all without `:latest`, then in any case if only
         one model fits; last the aliases, which never hide a model.
         """
-        if (entry := self._named(name)) is not None:
+        if (entry := self.named(name)) is not None:
             return entry
         target = next((self.aliases[alias] for alias in _bare(name) if alias in self.aliases), None)
-        return None if target is None else self._named(target)
+        return None if target is None else self.named(target)
 
     def is_alias(self, name: str) -> bool:
         """Whether the name is an alias, and no model's own."""
-        return name in self.aliases and self._named(name) is None
+        return name in self.aliases and self.named(name) is None
 
-    def _named(self, name: str) -> ModelEntry | None:
+    def named(self, name: str) -> ModelEntry | None:
+        """As `find`, without the aliases."""
         for candidate in _spellings(name):
             if entry := self.entries.get(candidate):
                 return entry

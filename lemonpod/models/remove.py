@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from lemonpod.errors import CheckpointNotFoundError, ConfigError
 from lemonpod.models.checkpoint import check_syntax, repo_folder, split_checkpoint
 from lemonpod.models.entry import MAIN, CheckpointRef, ModelEntry, Origin
+from lemonpod.models.reach import needed_for, own_paths, place
 from lemonpod.models.repo_lock import removing_from
 from lemonpod.models.variants import pick, shards
 
@@ -48,10 +49,11 @@ def remove_files(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> 
 def _plan(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> _Removal:
     """What of a model's files in the cache is its alone. Reads the disk.
 
-    Paths of the user's own stay, and so does what another registered model would load, and every file that
-    no registered model means.
+    Paths of the user's own stay, and so does what another registered model would load, be it by its path,
+    and every file that no registered model means.
     """
     others = tuple(others)
+    needed = needed_for(own_paths(others))
     files: list[Path] = []
     blobs: set[Path] = set()
     folders: list[Path] = []
@@ -59,14 +61,19 @@ def _plan(entry: ModelEntry, others: Iterable[ModelEntry], hub: Path) -> _Remova
         repo = hub / folder
         pointers = pointers_of(repo)
         own = _meant(entry, folder, hub) - {name for other in others for name in _meant(other, folder, hub)}
-        gone = {path for path in pointers if _name(path, repo) in own}
+        gone = {path for path in pointers if _name(path, repo) in own and place(path) not in needed}
         is_whole = gone == pointers.keys() and not repo.is_symlink()  # a link may lead to more
-        if is_whole and not any(folder in _folders(other) for other in others):
+        is_shared = any(folder in _folders(other) for other in others)
+        if is_whole and not is_shared and not any(place(repo) in path.parents for path in needed):
             folders += [path for path in (repo, hub / ".locks" / folder) if path.is_dir()]
             continue
         left = {blob for path, blob in pointers.items() if path not in gone}
         files += sorted(gone)
-        blobs |= {blob for path in gone if (blob := pointers[path]) is not None and blob not in left}
+        blobs |= {
+            blob
+            for path in gone
+            if (blob := pointers[path]) is not None and blob not in left and place(blob) not in needed
+        }
     used = {ref.text for other in others for ref in _uploads(other)}
     files += [
         hub / ref.text for ref in _uploads(entry) if ref.text not in used and (hub / ref.text).is_file()
@@ -140,11 +147,12 @@ def _chosen(ref: CheckpointRef, role: str, repo: Path) -> set[PurePosixPath]:
 def pointers_of(repo: Path) -> Pointers:
     """Every name in the snapshots of a repository of the cache."""
     pointers: Pointers = {}
+    blobs = place(repo / "blobs" / "any").parent
     for parent, _, names in os.walk(repo / "snapshots"):
         for name in names:
             path = Path(parent, name)
-            target = Path(os.path.normpath(path.parent / path.readlink())) if path.is_symlink() else None
-            pointers[path] = target if target and target.parent == repo / "blobs" else None
+            target = place(path.parent / path.readlink()) if path.is_symlink() else None
+            pointers[path] = repo / "blobs" / target.name if target and target.parent == blobs else None
     return pointers
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -25,6 +26,7 @@ from lemonpod.pull.hub import Patience, opened
 from lemonpod.pull.plan import Wanted
 from lemonpod.pull.repo import RemoteFile
 
+_PARTIAL: Final = ".incomplete"
 _CHUNK: Final = 256 << 10
 _NO_SUCH_RANGE: Final = 416
 _SHA256: Final = 64
@@ -84,8 +86,8 @@ class Cache:
                 os.replace(partial, blob)
         tell(wanted.file.size)
 
-    def place(self, wanted: Wanted, *, links: bool) -> None:
-        """Make the content appear under the file's name."""
+    def place(self, wanted: Wanted, *, links: bool, more: bool) -> None:
+        """Make the content appear under the file's name; `more` files are to have it too."""
         if self.has(wanted):
             return
         path, blob = self._snapshot / wanted.file.path, self._blob(wanted)
@@ -93,6 +95,9 @@ class Cache:
         path.unlink(missing_ok=True)
         if links:
             path.symlink_to(os.path.relpath(blob, path.parent))
+        elif more:
+            shutil.copyfile(blob, partial := path.with_name(f"{path.name}{_PARTIAL}"))
+            os.replace(partial, path)
         else:
             os.replace(blob, path)
 
@@ -110,7 +115,7 @@ class Cache:
         return self._folder / "blobs" / wanted.file.etag
 
     def _partial(self, wanted: Wanted) -> Path:
-        return self._folder / "blobs" / f"{wanted.file.etag}.incomplete"
+        return self._folder / "blobs" / f"{wanted.file.etag}{_PARTIAL}"
 
 
 def _once_more(wanted: Wanted, partial: Path, tell: Callable[[int], None]) -> None:

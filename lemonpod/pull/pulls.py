@@ -132,7 +132,7 @@ class Pulls:
             job.waiting -= 1
             if told is not None:
                 job.on_progress.remove(told)
-            if not job.waiting and not job.own:
+            if not job.waiting and not job.own and job.goes_on:
                 await self.stop(job, JobState.CANCELLED)
         if job.error is not None:
             raise again(job.error)

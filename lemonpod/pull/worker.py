@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -37,6 +38,7 @@ from lemonpod.pull.plan import Wanted, wanted_files
 _INTERVAL: Final = 0.1
 """Between two events of progress."""
 _NOT_ALLOWED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _ANOTHER_CACHE: Final = (
     "let the server's user write there, or move the cache with HF_HUB_CACHE or models_dir; a model that is "
     "there completely can be loaded from a cache that cannot be written"
@@ -65,7 +67,8 @@ def main() -> None:
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         hint = _ANOTHER_CACHE if error.errno in _NOT_ALLOWED else None
-        _say("error", code=ModelPullError.code, message=f"cannot be read or written: {text}", hint=hint)
+        code = NoSpaceError.code if error.errno in _NO_SPACE else ModelPullError.code
+        _say("error", code=code, message=f"cannot be read or written: {text}", hint=hint)
 
 
 def _check(hub: Path, models: Mapping[str, Mapping[str, str]]) -> None:
@@ -106,8 +109,10 @@ def _complete(hub: Path, wanted: tuple[Wanted, ...], caches: Mapping[str, Cache]
     if missing:
         # All at the end: a snapshot that lacks files would pass for a whole one.
         links = _links_work(hub)
+        names = Counter(map(_content, missing))
         for one in missing:
-            caches[one.listing.repo].place(one, links=links)
+            names[_content(one)] -= 1
+            caches[one.listing.repo].place(one, links=links, more=names[_content(one)] > 0)
     for repo in caches.values():
         repo.activate()
 
@@ -150,6 +155,11 @@ class _Telling:
             done_bytes=self._done,
             total_bytes=self._total,
         )
+
+
+def _content(wanted: Wanted) -> tuple[str, str]:
+    """What several files may have in common."""
+    return wanted.listing.repo, wanted.file.etag
 
 
 def _cache(hub: Path, wanted: Wanted) -> Cache:

@@ -55,6 +55,16 @@ def test_keys_of_the_api_are_not_shown(tmp_path: Path) -> None:
     assert "very-secret" not in json.dumps(server.configuration.values())
 
 
+@pytest.mark.parametrize("value", [True, 1.0])
+async def test_what_only_equals_the_default_is_no_setting(tmp_path: Path, value: object) -> None:
+    server = Server(tmp_path)
+
+    with pytest.raises(MalformedRequestError, match="must be of type int"):
+        await server.configuration.keep({"max_loaded_models": value})  # type: ignore[dict-item]
+
+    assert not server.used
+
+
 def test_a_change_works_at_once_and_is_not_kept(tmp_path: Path) -> None:
     server = Server(tmp_path)
 

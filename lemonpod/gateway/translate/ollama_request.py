@@ -44,7 +44,7 @@ def chat(document: Document) -> Question:
     if not messages:
         return _only_loaded(model, answer.in_chat, unload=unload)
     body = _common(given) | {"messages": messages}
-    if tools := given.get("tools"):
+    if tools := [tool.members for tool in given.objects("tools")]:
         body["tools"] = tools
     call = Call(capability=Capability.CHAT_COMPLETION, body=body, tell=_tell(given, model, answer.in_chat))
     return Ask(model=model, calls=(call,), unload=unload)

@@ -92,6 +92,8 @@ async def test_an_alias_is_a_name_everywhere(world: World) -> None:
         {"alias": "a"},
         {"alias": 1, "target": "m"},
         {"alias": "m", "target": "x"},
+        {"alias": "M", "target": "x"},
+        {"alias": "m:latest", "target": "x"},
         {"alias": "user.a", "target": "m"},
     ],
 )

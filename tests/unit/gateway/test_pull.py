@@ -278,6 +278,15 @@ async def test_a_model_that_is_loaded_is_unloaded_first(world: World) -> None:
     assert not entries(world)
 
 
+async def test_of_two_who_delete_a_model_one_is_late(world: World) -> None:
+    await world.post("/v1/pull", NEW)
+
+    replies = await asyncio.gather(*(world.post("/v1/delete", {"model": "user.new"}) for _ in range(8)))
+
+    assert sorted({reply.status for reply in replies}) == [200, 422]
+    assert list(entries(world)) == ["m"]
+
+
 async def test_a_model_that_is_being_fetched_is_deleted(world: World, site: HubSite) -> None:
     site.gate = threading.Event()
     await world.post("/v1/pull", {**NEW, "stream": True, "subscribe": False})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lemonpod.cli.app import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, run
+from lemonpod.cli.app import EXIT_ENVIRONMENT, EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, run
 from tests.hub_site import HubSite, Repo
 from tests.unit.gateway.world import RECIPE, World
 
@@ -86,6 +86,8 @@ async def test_a_model_is_handed_on(world: World, tmp_path: Path, capsys: pytest
             "checkpoints": {"main": "org/repo:Q4_0"},
         }
     )
+    assert await lemonpod(world, "export", "new", "--output", str(tmp_path)) == EXIT_ENVIRONMENT
+    assert f"{tmp_path}: cannot be written: Is a directory" in capsys.readouterr().err
     before = registered(world)
     await lemonpod(world, "delete", "new")
     assert await lemonpod(world, "import", str(file)) == EXIT_OK

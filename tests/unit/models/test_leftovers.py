@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lemonpod.models.leftovers import SUPERSEDED, UNFINISHED, UNREFERENCED, find_leftovers
+from lemonpod.models.leftovers import SUPERSEDED, UNFINISHED, UNREFERENCED, InUse, find_leftovers
+from lemonpod.models.reach import needed_for
 from lemonpod.models.repo_lock import fetching_into
 
 OLD, NEW, NAMED = "a" * 40, "b" * 40, "c" * 40
@@ -43,9 +44,11 @@ class Cache:
         used: Mapping[str, Collection[str]] | None = None,
         kept: Collection[str] = (),
         *,
+        files: Collection[Path] = (),
         remove: bool = False,
     ) -> dict[str, tuple[str, int]]:
-        found = find_leftovers(self.hub, used or {}, kept, remove=remove)
+        in_use = InUse(commits=used or {}, places=needed_for(files))
+        found = find_leftovers(self.hub, in_use, kept, remove=remove)
         return {str(item.path.relative_to(self.repo)): (item.kind, item.size) for item in found}
 
 
@@ -153,5 +156,66 @@ def test_other_folders_and_links_to_repositories_are_left_alone(cache: Cache, tm
     assert cache.found(remove=True) == {}
 
 
+def test_a_link_by_another_way_counts(cache: Cache, tmp_path: Path) -> None:
+    """As in a cache that was moved, and has a link where it was."""
+    blob, alias = cache.blob("absolute"), tmp_path / "alias"
+    alias.symlink_to(tmp_path)
+    name = cache.repo / "snapshots" / NEW / "absolute.gguf"
+    name.symlink_to(alias / blob.relative_to(tmp_path))
+
+    assert cache.found(remove=True) == {}
+    assert name.is_file()
+
+
+@pytest.mark.parametrize("commit", [NEW, OLD])
+def test_what_a_name_of_another_repository_leads_to_stays(cache: Cache, commit: str) -> None:
+    other = cache.hub / "models--org--other" / "snapshots" / NEW
+    other.mkdir(parents=True)
+    name = other / "borrowed.gguf"
+    name.symlink_to(cache.repo / "snapshots" / commit / "both.gguf")
+
+    cache.found({FOLDER: {NEW}}, remove=True)
+
+    assert name.is_file()
+
+
+def test_a_snapshot_that_another_one_leads_through_stays(cache: Cache) -> None:
+    (cache.repo / "snapshots" / NEW / "again.gguf").symlink_to(Path("..", OLD, "old.gguf"))
+
+    assert cache.found({FOLDER: {NEW}}, remove=True) == {}
+
+
+def test_a_snapshot_that_is_a_link_keeps_its_target(cache: Cache) -> None:
+    (cache.repo / "snapshots" / ("d" * 40)).symlink_to(OLD)
+
+    assert cache.found({FOLDER: {NEW}}, remove=True) == {}
+
+
+@pytest.mark.parametrize("name", [f"snapshots/{OLD}/old.gguf", f"snapshots/{OLD}", "blobs/lost"])
+def test_what_a_model_has_by_its_path_stays(cache: Cache, name: str) -> None:
+    cache.blob("lost")
+
+    cache.found({FOLDER: {NEW}}, files=[cache.repo / name], remove=True)
+
+    path = cache.repo / name
+    assert path.is_file() or (path / "old.gguf").is_file()
+
+
+def test_blobs_in_another_folder_are_left_alone(cache: Cache, tmp_path: Path) -> None:
+    cache.blob("half.incomplete")
+    (cache.repo / "blobs").rename(tmp_path / "elsewhere")
+    (cache.repo / "blobs").symlink_to(tmp_path / "elsewhere")
+
+    assert cache.found({FOLDER: {NEW}}, remove=True) == {}
+
+
+def test_what_is_no_file_is_left_alone(cache: Cache) -> None:
+    (cache.repo / "blobs" / "folder").mkdir()
+    (cache.repo / "blobs" / "folder.incomplete").mkdir()
+    (cache.repo / "blobs" / "link").symlink_to("both")
+
+    assert cache.found(remove=True) == {}
+
+
 def test_no_cache_at_all(tmp_path: Path) -> None:
-    assert find_leftovers(tmp_path / "none", {}, (), remove=True) == []
+    assert find_leftovers(tmp_path / "none", InUse(commits={}), (), remove=True) == []

@@ -109,6 +109,34 @@ def test_files_of_the_users_own_stay(tmp_path: Path) -> None:
     assert file.exists()
 
 
+@pytest.mark.parametrize("by", ["name", "blob", "folder", "another way"])
+def test_what_another_model_has_by_its_path_stays(tmp_path: Path, by: str) -> None:
+    hub, alias = tmp_path / "hub", tmp_path / "alias"
+    snapshot = make_repo(hub, "m-Q4.gguf")
+    alias.symlink_to(hub)
+    name = snapshot / "m-Q4.gguf"
+    path = {
+        "name": name,
+        "blob": name.resolve(),
+        "folder": snapshot,
+        "another way": alias / name.relative_to(hub),
+    }[by]
+
+    deleted(model("a", main="org/repo:Q4"), hub, model("b", Origin.LOCAL_PATH, main=str(path)))
+
+    assert (path / name.name if path.is_dir() else path).read_bytes() == b"GGUF"
+
+
+def test_all_shards_of_a_model_by_its_path_stay(tmp_path: Path) -> None:
+    names_ = [f"m-Q4-0000{number}-of-00002.gguf" for number in (1, 2)]
+    snapshot = make_repo(tmp_path, *names_)
+
+    other = model("b", Origin.LOCAL_PATH, main=str(snapshot / names_[0]))
+    deleted(model("a", main="org/repo:Q4"), tmp_path, other)
+
+    assert len(names(tmp_path)) == 2
+
+
 def test_an_upload_goes_unless_another_model_has_it(tmp_path: Path) -> None:
     file = tmp_path / "models--user--m" / "m.gguf"
     file.parent.mkdir()

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from huggingface_hub import hf_hub_download
 from huggingface_hub.utils import WeakFileLock
 
 from lemonpod.errors import ModelPullError, NotDeletableError
@@ -31,6 +32,7 @@ from tests.waiting import until
 BIG = b"GGUF" + os.urandom(1_000_000)
 MAIN = Order(checkpoints={"main": "org/repo:Q4_0"})
 OTHER = Order(checkpoints={"main": "org/repo:Q8_0"})
+BOTH = Order(checkpoints={"main": "org/repo:Q4_0", "draft": "org/repo:Q8_0"})
 NAME = "user.m"
 REFUSED = r"cannot be read or written: .*denied"
 ENTRY = ModelEntry(
@@ -212,3 +214,33 @@ async def test_a_pull_that_does_not_fit_leaves_no_folder(puller: Puller, hub: Pa
     with pytest.raises(ModelPullError):
         await puller().pull(NAME, MAIN)
     assert not list(hub.glob("models--*"))
+
+
+async def test_files_of_one_content_in_a_cache_without_links(
+    puller: Puller, site: HubSite, hub: Path, repo: Repo
+) -> None:
+    content = b"GGUF" + bytes(100_000)
+    names = {"a/x.bin": content, "b/x.bin": content, "c/x.bin": content, "a/empty": b"", "b/empty": b""}
+    repo.files.clear()
+    repo.files.update(names)
+
+    await puller(HF_HUB_DISABLE_SYMLINKS="1").pull(NAME, Order(checkpoints={"main": "org/repo"}))
+
+    [snapshot] = hub.glob("*/snapshots/*")
+    there = {str(path.relative_to(snapshot)): path.read_bytes() for path in snapshot.glob("*/*")}
+    assert there == names
+    assert len([asked for asked in site.contents() if asked.path.endswith("x.bin")]) == 1
+    assert not list(hub.glob("*/blobs/*"))
+
+
+async def test_a_cache_without_links(puller: Puller, site: HubSite, hub: Path) -> None:
+    pulls = puller(HF_HUB_DISABLE_SYMLINKS="1")
+    await pulls.pull(NAME, BOTH)
+    assert files(hub) == {"m-Q4_0.gguf": BIG, "m-Q8_0.gguf": b"GGUF8"}
+    assert not list(hub.glob("*/blobs/*"))  # nothing is there twice
+    assert not [path for path in hub.rglob("*") if path.is_symlink()]
+    path = hf_hub_download("org/repo", "m-Q4_0.gguf", cache_dir=hub, local_files_only=True)
+    assert Path(path).read_bytes() == BIG
+    site.asked.clear()
+    await pulls.pull(NAME, BOTH)
+    assert not site.contents()

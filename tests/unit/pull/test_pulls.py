@@ -151,6 +151,23 @@ async def test_who_leaves_stops_the_pull_and_the_next_goes_on(
     assert found(hub, MAIN) == {"main": BIG}
 
 
+async def test_a_pull_that_is_paused_while_somebody_waits_is_paused(
+    puller: Puller, site: HubSite, hub: Path
+) -> None:
+    site.gate = threading.Event()
+    pulls = puller()
+    waiting = asyncio.create_task(pulls.pull(NAME, MAIN))
+    await until(lambda: any(hub.glob("*/blobs/*.incomplete")))
+    job = pulls.find(NAME)
+    assert job is not None
+
+    await pulls.stop(job, JobState.PAUSED)
+
+    with pytest.raises(ModelPullError, match="was ended"):
+        await waiting
+    assert job.state is JobState.PAUSED
+
+
 async def test_who_comes_while_a_pull_ends_begins_another(puller: Puller, site: HubSite, hub: Path) -> None:
     site.gate = threading.Event()
     pulls = puller()
@@ -317,19 +334,6 @@ async def test_offline_means_offline(puller: Puller, site: HubSite, word: str) -
         with pytest.raises(HubOfflineError):
             await asking
     assert not site.asked
-
-
-async def test_a_cache_without_links(puller: Puller, site: HubSite, hub: Path, repo: Repo) -> None:
-    pulls = puller(HF_HUB_DISABLE_SYMLINKS="1")
-    await pulls.pull(NAME, MODEL)
-    assert found(hub, MODEL) == {"main": BIG, "mmproj": SMALL}
-    assert not blobs(hub)  # nothing is there twice
-    assert not [path for path in hub.rglob("*") if path.is_symlink()]
-    path = hf_hub_download("org/repo", "m-Q4_0.gguf", cache_dir=hub, local_files_only=True)
-    assert Path(path).read_bytes() == BIG
-    site.asked.clear()
-    await pulls.pull(NAME, MODEL)
-    assert not site.contents()
 
 
 async def test_a_cache_that_huggingface_hub_wrote_is_gone_on_with(

@@ -175,6 +175,8 @@ def test_embeddings() -> None:
         ({"messages": [{"role": "tool"}]}, r"'messages\[0\]' is the result of a tool that nobody called"),
         ({"messages": [{"role": "user", "images": [1]}]}, r"'messages\[0\].images\[0\]' must be a string"),
         ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, r"tool_calls\[0\].function' is required"),
+        ({"tools": True}, "'tools' must be a list"),
+        ({"tools": ["f"]}, r"'tools\[0\]' must be an object"),
         ({"options": 1}, "'options' must be an object"),
         ({"format": "yaml"}, "'format' must be"),
         ({"think": "hard"}, "'think' must be"),
