@@ -11,17 +11,17 @@ import difflib
 import math
 import os
 import pwd
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
+from lemonpod import config_checks
 from lemonpod.config_keys import LAUNCH_OPTIONS, THRESHOLD, UNUSED_KEYS, USED_KEYS
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.engine.settings import MEMORY_THRESHOLD, EngineSettings
-from lemonpod.engine.slots import UNLIMITED
 from lemonpod.errors import ConfigError
 from lemonpod.gateway.settings import GatewaySettings
 from lemonpod.launch.request import ContainerPolicy
@@ -31,7 +31,6 @@ DEFAULT_HOST: Final = "localhost"
 DEFAULT_PORT: Final = 13305
 DEFAULT_MAX_LOADED: Final = 1
 SYSTEM_DEFAULTS: Final = Path("/usr/share/lemonade/defaults.json")
-LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error")
 
 _KINDS: Final[Mapping[Any, str]] = MappingProxyType(
     {bool: "true or false", int: "an integer", float: "a number"}
@@ -185,9 +184,9 @@ def settle(
     )
     return Settings(
         folders=folders,
-        host=_host("host", host or options.get("host", DEFAULT_HOST)),
-        port=_port("port", options.get("port", DEFAULT_PORT) if port is None else port),
-        log_level=_level("log_level", log_level or options.get("log_level", "info")),
+        host=config_checks.host("host", host or options.get("host", DEFAULT_HOST)),
+        port=config_checks.port("port", options.get("port", DEFAULT_PORT) if port is None else port),
+        log_level=config_checks.level("log_level", log_level or options.get("log_level", "info")),
         models_dir=options.get("models_dir", "auto"),
         extra_models_dir=_extra_models(options.get("extra_models_dir", ""), environ, folders),
         offline=options.get("offline", False),
@@ -210,64 +209,6 @@ def _extra_models(text: str, environ: Mapping[str, str], folders: Folders) -> Pa
     if home is not None and (text == "~" or text.startswith("~/")):
         text = home + text[1:]
     return folders.config / text
-
-
-def _limit(name: str, value: int) -> int:
-    if value < 1 and value != UNLIMITED:
-        raise ConfigError(f"{name} must be above zero, or {UNLIMITED} for any number, not {value}")
-    return value
-
-
-def _share(name: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise ConfigError(f"{name} must be between 0 and 1, not {value}", hint="a share: 0.9 is for 90 %")
-    return value
-
-
-def _idle_time(name: str, value: float) -> float:
-    if value < 0 and value != -1:  # Lemonade's "not set"
-        raise ConfigError(f"{name} must be a number of seconds, not {value}", hint="0 stands for never")
-    return value
-
-
-def _port(name: str, value: int) -> int:
-    if not 0 <= value <= 65535:
-        raise ConfigError(f"{name} must be between 0 and 65535, not {value}")
-    return value
-
-
-def _level(name: str, text: str) -> str:
-    level = text.lower()
-    if level not in LOG_LEVELS:
-        raise ConfigError(f"{name} must be one of {', '.join(LOG_LEVELS)}, not {text!r}")
-    return level
-
-
-def _host(name: str, text: str) -> str:
-    """The host, unless no machine can be called that; whether one is, listening will show."""
-    if not text:  # which the system takes for every address of this machine
-        raise ConfigError(f"{name} is empty", hint="localhost, or 0.0.0.0 for whoever reaches this machine")
-    labels = text.rstrip(".").split(".")
-    if not text.isascii() or not all(0 < len(label) < 64 for label in labels):
-        try:
-            text.encode("idna")
-        except UnicodeError as error:
-            raise ConfigError(f"{name} {text!r} is no name or address of a machine") from error
-    return text
-
-
-# What can be wrong though it is of the right type.
-_CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = MappingProxyType(
-    {
-        THRESHOLD: _share,
-        "downsize_idle_timeout": _idle_time,
-        "evict_idle_timeout": _idle_time,
-        "host": _host,
-        "log_level": _level,
-        "max_loaded_models": _limit,
-        "port": _port,
-    }
-)
 
 
 def _check_ports(engine: EngineSettings, where: object) -> None:
@@ -335,8 +276,8 @@ def _check_value(name: str, value: object, kind: type, where: object) -> None:
     if isinstance(value, str) and "\0" in value:
         raise ConfigError(f"{where}: {name} holds a NUL character")
     try:
-        if name in _CHECKS:
-            _CHECKS[name](name, value)
+        if name in config_checks.CHECKS:
+            config_checks.CHECKS[name](name, value)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
 

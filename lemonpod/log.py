@@ -68,12 +68,12 @@ def copied_to(journal: Journal, loop: asyncio.AbstractEventLoop) -> Iterator[Non
 
 
 def set_level(level: str) -> None:
-    """Log everything from `level` up, one of `config.LOG_LEVELS`."""
+    """Log everything from `level` up, one of `config_checks.LOG_LEVELS`."""
     logging.getLogger().setLevel(_LEVELS[level])
 
 
 def set_up_logging(level: str) -> None:
-    """Send everything from `level` up to stderr; `level` is one of `config.LOG_LEVELS`."""
+    """Send everything from `level` up to stderr; `level` is one of `config_checks.LOG_LEVELS`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S"))
     logging.basicConfig(level=_LEVELS[level], handlers=[handler], force=True)

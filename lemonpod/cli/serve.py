@@ -47,11 +47,11 @@ def serve(
     """Serve the Lemonade and OpenAI routes. Ctrl-C or SIGTERM ends the server and every engine."""
     import os
 
-    from lemonpod import bootstrap, config, log
+    from lemonpod import bootstrap, config, config_checks, log
 
     folders = config.find_folders(os.environ, cache=cache_dir, config=config_dir)
-    if log_level is not None and log_level.lower() not in config.LOG_LEVELS:
-        raise typer.BadParameter(f"one of {', '.join(config.LOG_LEVELS)}", param_hint="--log-level")
+    if log_level is not None and log_level.lower() not in config_checks.LOG_LEVELS:
+        raise typer.BadParameter(f"one of {', '.join(config_checks.LOG_LEVELS)}", param_hint="--log-level")
     settings = config.load_settings(os.environ, folders, host=host, port=port, log_level=log_level)
     log.set_up_logging(settings.log_level)
     bootstrap.run_server(settings, os.environ)

@@ -108,6 +108,7 @@ def test_our_own_section_sets_engines_and_gateway(tmp_path: Path) -> None:
         ({"host": "a..b"}, "host 'a..b' is no name or address of a machine"),
         ({"host": "é" * 80}, "is no name or address of a machine"),
         ({"host": ""}, "host is empty"),
+        ({"evict_weight_factor": 0}, "evict_weight_factor must be above zero, not 0"),
         ({"evict_idle_timeout": -2}, "evict_idle_timeout must be a number of seconds, not -2"),
         ({"port": True}, "port must be of type int, not True"),
         ({"port": 70000}, "port must be between 0 and 65535"),

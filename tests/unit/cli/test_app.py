@@ -183,26 +183,6 @@ def test_register_list_plan_without_a_server(
     assert "load request" in text
 
 
-def test_list_tells_of_a_program_that_is_missing(
-    backends: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    weights = tmp_path / "w.gguf"
-    weights.write_bytes(b"GGUF")
-    assert run(["register", "m", "--recipe", "llamacpp", "--file", str(weights)]) == 0
-    capsys.readouterr()
-
-    assert run(["list", "--json"]) == 0
-    [model] = json.loads(capsys.readouterr().out)["models"]
-    assert model["downloaded"]
-    assert "llama-server" in model["problems"][0]
-    (tmp_path / "llama-server").touch(mode=0o755)
-    assert run(["list", "--json"]) == 0
-    [model] = json.loads(capsys.readouterr().out)["models"]
-    assert model["problems"] == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
