@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.e2e.conftest import REPOSITORY
+from tests.e2e.conftest import REPOSITORY, wait_until
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
@@ -50,6 +51,15 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C, once the program waits for what is typed: Python may overlook one that comes just before."""
+
+        def sleeps() -> bool:
+            return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+        wait_until(sleeps, within=10, what="it waits")
+        self.type(CTRL_C)
 
     def until(self, pattern: str, *, within: float = 30) -> str:
         """What is shown up to the pattern, which later calls no longer see."""

@@ -32,7 +32,9 @@ def asked(server: LemonpodServer) -> int:
     return len(server.get("/internal/activity")["requests"])
 
 
-def input_tokens(server: LemonpodServer) -> int:
+def input_tokens(server: LemonpodServer, *, after: int) -> int:
+    """Of the last of so many requests, once it is over."""
+    wait_until(lambda: asked(server) == after, within=30, what=f"{after} requests are over")
     record = server.get("/internal/activity")["requests"][-1]
     return int(record["input_tokens"]) + int(record["cached_tokens"] or 0)
 
@@ -40,10 +42,10 @@ def input_tokens(server: LemonpodServer) -> int:
 def test_a_talk_remembers_what_was_said(chat: Terminal, lemonpod_server: LemonpodServer) -> None:
     chat.type("the lemon\r")
     first = chat.until(PROMPT)
-    short = input_tokens(lemonpod_server)
+    short = input_tokens(lemonpod_server, after=1)
     chat.type("and the pod\r")
     chat.until(PROMPT)
-    longer = input_tokens(lemonpod_server)
+    longer = input_tokens(lemonpod_server, after=2)
     chat.type("/clear\r")
     chat.until(PROMPT)
     chat.type(UP + UP + "\r")  # the question before the command
@@ -52,7 +54,7 @@ def test_a_talk_remembers_what_was_said(chat: Terminal, lemonpod_server: Lemonpo
 
     assert len(first.splitlines()) > 1
     assert longer > short
-    assert input_tokens(lemonpod_server) < longer
+    assert input_tokens(lemonpod_server, after=3) < longer
     assert chat.process.wait(10) == 0
 
 
@@ -66,7 +68,7 @@ def test_many_lines_are_one_question(chat: Terminal, lemonpod_server: LemonpodSe
     chat.type("pod\r")
     chat.until(PROMPT)
 
-    assert asked(lemonpod_server) == 2
+    wait_until(lambda: asked(lemonpod_server) == 2, within=30, what="both are answered")
     chat.type("/bye\r")
     assert chat.process.wait(10) == 0
 
@@ -78,11 +80,13 @@ def test_commands(chat: Terminal, lemonpod_server: LemonpodServer) -> None:
     chat.type("/nope\r")
     chat.until(r"There is no command /nope")
     chat.until(PROMPT)
-    chat.type("half a line" + CTRL_C)
+    chat.type("half a line")
+    chat.until("half a line")
+    chat.interrupt()
     chat.until(PROMPT)
     chat.type("the\r")
     chat.until(PROMPT)
-    plain = input_tokens(lemonpod_server)
+    plain = input_tokens(lemonpod_server, after=1)
     chat.type("/clear\r")
     chat.until(PROMPT)
     chat.type("/system answer like a pirate\r")
@@ -90,8 +94,7 @@ def test_commands(chat: Terminal, lemonpod_server: LemonpodServer) -> None:
     chat.type("the\r")
     chat.until(PROMPT)
 
-    assert input_tokens(lemonpod_server) > plain
-    assert asked(lemonpod_server) == 2
+    assert input_tokens(lemonpod_server, after=2) > plain
 
 
 def test_ctrl_c_ends_the_engines_work_and_not_the_talk(lemonpod_server: LemonpodServer) -> None:

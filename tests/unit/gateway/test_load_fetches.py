@@ -216,8 +216,17 @@ async def test_the_command_shows_what_comes(
     world: World, site: HubSite, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--host", "127.0.0.1", "--port", str(world.port)]
-    assert await asyncio.to_thread(run, ["load", "two", *where]) == EXIT_OK
-    assert "fetching user.two\n" in capsys.readouterr().err
+    site.gate = threading.Event()
+    loading = asyncio.create_task(asyncio.to_thread(run, ["load", "two", *where]))
+    shown: list[str] = []
+
+    def is_told() -> bool:
+        shown.append(capsys.readouterr().err)
+        return "fetching " in "".join(shown)
+
+    await until(is_told)
+    site.gate.set()
+    assert await loading == EXIT_OK
     await world.post("/v1/delete", {"model": "two"})
     site.repos["org/repo"].status = 500
     assert await asyncio.to_thread(run, ["load", "m", *where]) == EXIT_FINDINGS
