@@ -53,7 +53,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def interrupt(self) -> None:
-        """Ctrl-C, once the program waits for what is typed: Python may overlook one that comes just before."""
+        """Ctrl-C, once the program waits for what is typed: Python may overlook one just before."""
 
         def sleeps() -> bool:
             return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
