@@ -161,9 +161,11 @@ async def test_a_stranger_on_the_port(engine: ContainerEngine, create: Create) -
     plan = container_plan(engine, "sh", "-c", "while :; do sleep 0.1; done")
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
+        try:
+            await reader.readline()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        finally:
+            writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", plan.endpoint.port):
         deaf = create(plan)

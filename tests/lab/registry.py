@@ -88,12 +88,19 @@ def slowed(registry: Registry, bytes_per_second: int) -> Iterator[Registry]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     host, _, port = registry.address.rpartition(":")
+    writers: list[asyncio.StreamWriter] = []
+    carrying: set[asyncio.Task[None]] = set()
 
     async def serve() -> asyncio.Server:
-        return await asyncio.start_server(carry, "127.0.0.1", 0)
+        return await asyncio.start_server(met, "127.0.0.1", 0)
+
+    def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        carrying.add(loop.create_task(carry(reader, writer)))
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
+        writers.append(upstream_writer)
         # asyncio 3.11 complains of a connection whose task was cancelled.
         with suppress(asyncio.CancelledError):
             async with asyncio.TaskGroup() as both:
@@ -106,6 +113,9 @@ def slowed(registry: Registry, bytes_per_second: int) -> Iterator[Registry]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.transport.abort()  # what nobody reads any more would keep it open
+        await asyncio.sleep(0)
 
     server = asyncio.run_coroutine_threadsafe(serve(), loop).result(timeout=10)
     try:
