@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 from lemonpod.contract.vocabulary import JsonValue
 from lemonpod.errors import ConfigError, InvalidModelError
 from lemonpod.models.json_file import as_data, parse_object, read_bytes
+from lemonpod.models.replaced import replaced
 
 _LOCK_TIMEOUT: Final = 10.0
 _LOCK_POLL: Final = 0.01
@@ -30,7 +30,10 @@ def edited(file: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
         with _locked(path):
             document = _existing(path)
             yield path, document
-            _replace(path, _content(path, document))
+            data = _content(path, document)
+            with replaced(path) as copy:
+                _copy_ownership(path, copy.fileno())
+                copy.write(data)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -72,26 +75,6 @@ def _content(path: Path, document: Mapping[str, JsonValue]) -> bytes:
         return as_data(document)
     except ConfigError as error:
         raise InvalidModelError(f"{path}: {error.message}", hint="nothing was changed") from error
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path` in one step, with the mode and owner of what was there."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            _copy_ownership(path, file.fileno())
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _copy_ownership(path: Path, descriptor: int) -> None:

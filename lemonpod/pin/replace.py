@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from lemonpod.errors import LemonpodError
+from lemonpod.models.replaced import replaced
 
 
 class ReplaceError(LemonpodError):
@@ -36,24 +36,13 @@ def _replace(path: Path, old: bytes, new: bytes) -> None:
         before = os.fstat(file.fileno())
         if file.read(len(old) + 1) != old:
             _changed()
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as copy:
-                _keep_rights(before, file.fileno(), copy.fileno())
-                copy.write(new)
-                copy.flush()
-                os.fsync(copy.fileno())
+        with replaced(path) as copy:
+            _keep_rights(before, file.fileno(), copy.fileno())
+            copy.write(new)
+            copy.flush()
+            os.fsync(copy.fileno())  # before the last look, which is to be late
             if _identity(os.stat(path)) != _identity(before):
                 _changed()
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _keep_rights(before: os.stat_result, old: int, new: int) -> None:
