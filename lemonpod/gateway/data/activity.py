@@ -99,8 +99,10 @@ class Activity(NamedTuple):
         ):
             if seconds:
                 parts.append(f"{what} {seconds * 1000:.1f} ms")
+        if self.usage.input_tokens is not None:
+            parts.append(f"{self.usage.input_tokens} tokens in")
         if self.usage.output_tokens is not None:
-            parts.append(f"{self.usage.input_tokens or 0} tokens in, {self.usage.output_tokens} out")
+            parts.append(f"{self.usage.output_tokens} tokens out")
         if self.usage.speed:
             parts.append(f"{self.usage.speed:.1f} tokens/s")
         parts.append(f"{self.bytes_in} bytes in, {self.bytes_out} out")

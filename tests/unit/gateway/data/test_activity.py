@@ -10,7 +10,7 @@ import pytest
 
 from lemonpod.engine.api import NO_WAIT, Wait
 from lemonpod.gateway.data.activity import Activity, ActivityLog, Ending
-from lemonpod.gateway.stats import Stats, Usage
+from lemonpod.gateway.stats import UNKNOWN, Stats, Usage
 
 
 def make_activity(**overrides: Any) -> Activity:
@@ -113,9 +113,10 @@ def test_each_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert first == (
         "POST /v1/chat/completions: 200 complete, m on llamacpp, 2000.0 ms,"
         " queued 500.0 ms, loaded 1500.0 ms, first token 250.0 ms,"
-        " 7 tokens in, 3 out, 40.5 tokens/s, 120 bytes in, 4000 out"
+        " 7 tokens in, 3 tokens out, 40.5 tokens/s, 120 bytes in, 4000 out"
     )
     assert "\n" not in second
+    assert "tokens in" not in str(make_activity(usage=UNKNOWN))
     assert len(second) < 1000
 
 
